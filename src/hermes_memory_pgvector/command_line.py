@@ -21,7 +21,6 @@ from types import ModuleType
 from typing import Any
 
 from hermes_memory_pgvector import __version__, carried, cli
-from hermes_memory_pgvector.cli import import_
 from hermes_memory_pgvector.config import access, settings_file
 from hermes_memory_pgvector.config.home import root_of, usual_home
 from hermes_memory_pgvector.errors import (
@@ -57,9 +56,10 @@ BROKEN_PIPE = 141
 
 
 def _offered(home: Path, yes: bool) -> Iterator[Note]:
+    from hermes_memory_pgvector.ops.carry.import_ import offer
+
     if not sink.is_document():
-        import_.offer(home, yes=yes)
-    yield from ()
+        yield from offer(home, yes=yes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,14 +19,13 @@ import pytest
 from hermes_memory_pgvector.care import changes, see
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseError
+from hermes_memory_pgvector.ops.carry import export
 from hermes_memory_pgvector.postgres import statements
 from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.postgres.statements import read_sql
 from hermes_memory_pgvector.recall import tools
 from hermes_memory_pgvector.recall.recall import Recall
-from hermes_memory_pgvector.store import search_statement, taking_along
-from hermes_memory_pgvector.store.taking_along import Selection
-from hermes_memory_pgvector.transfer import export
+from hermes_memory_pgvector.store import search_statement
 from hermes_memory_pgvector.values import Kind, Question, Session
 from testing.postgres import DIM, MODEL, Database
 
@@ -164,10 +163,8 @@ class Asker:
             return "history", {theme}, str(changes.history(connection, theme=theme, limit=generator.randint(1, 50)))
 
     def _export(self, theme: str, generator: random.Random) -> tuple[str, set[str], str]:
-        wanted = Selection(theme, None, None, None)
-        with taking_along.snapshot(self.pool, Deadline.after(30)) as connection:
-            rows = export.rows(connection, wanted, is_redacted=False)
-            return "export", {theme}, str(list(rows))
+        with self.pool.transaction(Deadline.after(30)) as connection:
+            return "export", {theme}, str(list(export.documents(connection, theme, with_hidden=True)))
 
 
 @contextmanager

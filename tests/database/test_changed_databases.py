@@ -17,7 +17,7 @@ from testing.host_state import fill
 from testing.postgres import FAST, Database
 from testing.stored import Stored
 
-FORGOTTEN = "The safe behind the painting in the hall opens with the year of the flood."
+SAFE = "The safe behind the painting in the hall opens with the year of the flood."
 
 
 def turn(theme: str, content: str, at: str = "2026-01-02T03:04:05+00:00") -> dict[str, Any]:
@@ -32,7 +32,7 @@ ROWS = {
     "root": [turn("hermes", "The root home counts the boats in the harbour every morning."),
              memory("hermes", "The harbour has nine berths.")],
     "coder": [turn("coder", "The build of the coder's project takes four minutes now."),
-              turn("coder", FORGOTTEN), memory("coder", "The coder prefers tabs.")],
+              turn("coder", SAFE), memory("coder", "The coder prefers tabs.")],
 }  # fmt: skip
 
 
@@ -68,7 +68,7 @@ def profile(commands: Commands) -> Path:
 def bring(commands: Commands, home: Path, rows: list[dict[str, Any]]) -> None:
     file = commands.folder / "rows.jsonl"
     file.write_text("".join(json.dumps(each) + "\n" for each in rows), encoding="utf-8")
-    done = run(commands, home, "import", "jsonl", str(file))
+    done = run(commands, home, "import", str(file), "--execute")
     assert done.code == 0, done
 
 
@@ -103,12 +103,11 @@ def takes_over_the_model_of_the_database_it_shares(commands: Commands) -> None:
 
 def brings_its_rows_to_a_server_of_its_own(commands: Commands) -> None:
     coder = profile(commands)
-    assert run(commands, coder, "forget", "--match", "safe behind", "--theme", "coder", "--execute").code == 0
     done = run(commands, coder, "up", "--own-database")
     assert done.code == 0, done
     said = " ".join(done.out.split())
     assert "its memories stay in the embedded server" in said
-    command = f"import peer embedded --home {commands.home} --theme coder --hermes-home {coder}"
+    command = f"import {commands.home / 'pgvector'} --theme coder --execute --hermes-home {coder}"
     assert command in said
     assert (
         stored(coder).rows(
@@ -116,14 +115,12 @@ def brings_its_rows_to_a_server_of_its_own(commands: Commands) -> None:
         )
         == []
     )
-    for rows in (2, 0):
+    for rows in (3, 0):
         done = commands.call(*command.split(), "--json")
-        assert (done.code, done.json["stored"]) == (0, rows), done
+        assert (done.code, done.json["counts"]["rows"]) == (0, rows), done
     assert stored(coder).themes() - {"_bench"} == {"coder"}
     assert stored(commands.home).themes() - {"_bench"} == {"coder", "hermes"}, "nothing is taken away"
-    bring(commands, coder, [turn("coder", FORGOTTEN)])
-    assert stored(coder).themes_of(FORGOTTEN) == set(), "what was forgotten there stays forgotten here"
-    again = run(commands, commands.home, "import", "peer", "embedded")
+    again = run(commands, commands.home, "import", str(commands.home / "pgvector"))
     assert (again.code, "uses the embedded server" in again.err) == (1, True)
 
 
@@ -142,8 +139,8 @@ def follows_to_a_postgres_of_ones_own(commands: Commands, empty_database: Databa
     assert done.code == 0, done
     said = "Ledger 0 says that shipment 0 left the harbour with 0 crates of tea."
     assert new.themes_of(said) == {"coder"}, "the chats that hermes has kept come along, of every profile"
-    done = commands.call("import", "peer", "embedded", "--json")
-    assert (done.code, done.json["stored"]) == (0, 5), done
+    done = commands.call("import", str(commands.home / "pgvector"), "--execute", "--json")
+    assert (done.code, done.json["counts"]["rows"]) == (0, 5), done
     assert new.themes() - {"_bench"} == {"coder", "hermes"}
 
 

@@ -81,7 +81,7 @@ def test_up_names_the_chats_that_hermes_has_kept(embedded: Commands) -> None:
         (embedded.home / "state.db").unlink()
     assert done.code == 0, done
     assert f"{messages} messages of 2 sessions found in" in done.out
-    assert "to import them: hermes-pgvector import state" in done.out
+    assert "to import them: hermes-pgvector import " in done.out
 
 
 def test_two_at_once_both_succeed(embedded: Commands) -> None:

@@ -45,7 +45,7 @@ def brought(commands: Commands, *lines: dict[str, Any]) -> None:
     """Import lines as somebody may send them; a refusal is as good as leaving them out."""
     path = commands.folder / "brought.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in (HEADER, *lines)), encoding="utf-8")
-    commands.call("import", "jsonl", str(path))
+    commands.call("import", "jsonl", str(path), "--execute")
 
 
 def say(home: AgentHome, theme: str, text: str, **more: Any) -> None:
@@ -129,7 +129,7 @@ def chats(home: Path, themes: list[str]) -> None:
 @pytest.mark.parametrize("count", [2, 50])
 def test_a_chat_that_several_themes_share_is_imported_into_none(commands: Commands, stored: Stored, count: int) -> None:
     chats(commands.home, [f"team-{number}" for number in range(count)])
-    done = commands.call("import", "state", "--json")
+    done = commands.call("import", "state", "--execute", "--json")
     assert done.code == 0, done.everything
     assert not stored.rows("SELECT content FROM conversations WHERE session_id = 'api-c6997dfe26d37379'")
 
@@ -145,7 +145,7 @@ def test_a_chat_that_several_themes_share_is_imported_into_none_when_one_was_for
     home.settle()
     home.close()
     assert commands.call("forget", "--theme", "alpha", "--execute").code == 0
-    assert commands.call("import", "state", "--json").code == 0
+    assert commands.call("import", "state", "--execute", "--json").code == 0
     assert not [row for row in stored.turns("beta") if "alpha" in row[2]]
     assert len(stored.turns("beta")) <= 4
     assert stored.rows("SELECT count(*) FROM conversations WHERE session_id LIKE 'api-c69%%'") == [(2,)]

@@ -1,4 +1,4 @@
-"""`import files|holographic|peer` and the shapes of other services: each row once, where it belongs."""
+"""`import` of folders, other memories, databases and the answers of services: each row once, where it belongs."""
 
 from __future__ import annotations
 
@@ -55,10 +55,11 @@ def homes(
         yield made
 
 
-def imported(commands: Commands, *arguments: str) -> dict[str, Any]:
-    done = commands.call("import", *arguments, "--json")
+def imported(commands: Commands, *arguments: str, execute: bool = True) -> dict[str, Any]:
+    done = commands.call("import", *arguments, *(("--execute",) if execute else ()), "--json")
     assert done.code == 0, done.everything
-    return dict(done.json)
+    themes = {each["theme"]: (each["stored"], each["known"]) for each in done.json["samples"]}
+    return {"stored": done.json["counts"]["rows"], "themes": themes, "left_out": done.json["left_out"]}
 
 
 def test_what_other_services_answer_with_becomes_memories_and_turns(homes: list[tuple[Commands, Database]]) -> None:
@@ -70,8 +71,8 @@ def test_what_other_services_answer_with_becomes_memories_and_turns(homes: list[
     for name, objects in pages.items():
         path = here.folder / f"{name}.jsonl"
         path.write_text("".join(json.dumps(each) + "\n" for each in objects), encoding="utf-8")
-        arguments = ("jsonl", str(path), "--theme", "Tea")
-        assert imported(here, *arguments, "--dry-run")["stored"] == (3 if name == "honcho" else 1)
+        arguments = (str(path), "--theme", "Tea")
+        assert imported(here, *arguments, execute=False)["stored"] == (3 if name == "honcho" else 1)
         assert imported(here, *arguments)["stored"] == (3 if name == "honcho" else 1)
         assert imported(here, *arguments)["stored"] == 0
     assert [content for _, content in stored.memories("tea")] == [
@@ -101,10 +102,8 @@ def test_what_services_really_answer_with_is_taken(homes: list[tuple[Commands, D
     # An older client answers with a bare list; whoever saves an answer for people has it on many lines.
     assert taken(json.dumps([MEM0]))["stored"] == 1
     assert taken(json.dumps({"count": 2, "next": None, "results": [MEM0, other]}, indent=2))["stored"] == 1
-    assert taken("\ufeff" + json.dumps([MEM0, other], indent=2)) == {
-        "dry_run": False, "stored": 0, "known": 2, "themes": {"tea": {"stored": 0, "known": 2}}, "left_out": {},
-        "also": {},
-    }  # fmt: skip
+    again = taken("\ufeff" + json.dumps([MEM0, other], indent=2))
+    assert again == {"stored": 0, "themes": {"tea": (0, 2)}, "left_out": {}}
     # A document that is still being read has no words yet; the others of its page are taken.
     queued: dict[str, Any] = {"id": "d2", "customId": None, "content": None, "summary": None, "title": None}
     page = taken(json.dumps({"memories": [queued, SUPERMEMORY], "pagination": {"totalPages": 1}}))
@@ -124,14 +123,15 @@ def test_files_of_any_home_become_memories_of_its_theme(homes: list[tuple[Comman
     (other / "memories").mkdir(parents=True)
     (other / "memories" / "MEMORY.md").write_text("Deploys are on Thursdays.\n§\nTests run first.", encoding="utf-8")
     (other / "memories" / "USER.md").write_text("Prefers short answers.", encoding="utf-8")
-    assert imported(here, "files", "--home", str(other))["themes"] == {"coder": {"stored": 3, "known": 0}}
-    assert imported(here, "files", "--home", str(here.folder / "old"), "--all-profiles")["stored"] == 0
+    assert imported(here, str(other))["themes"] == {"coder": (3, 0)}
+    assert imported(here, "files", str(other / "memories"))["stored"] == 0
     assert sorted(Stored(database.owner_dsn).memories("coder")) == [
         ("memory", "Deploys are on Thursdays."),
         ("memory", "Tests run first."),
         ("user", "Prefers short answers."),
     ]
     assert here.call("import", "files").code == 1
+    assert "neither a MEMORY.md nor a USER.md" in here.call("import", str(here.folder)).err
 
 
 def test_the_facts_of_a_holographic_memory_become_memories(homes: list[tuple[Commands, Database]]) -> None:
@@ -150,16 +150,16 @@ def test_the_facts_of_a_holographic_memory_become_memories(homes: list[tuple[Com
         )
         store.commit()
     assert imported(here, "holographic")["stored"] == 2
-    assert imported(here, "holographic", str(path))["stored"] == 0
+    assert imported(here, str(path))["stored"] == 0
     assert sorted(Stored(database.owner_dsn).memories("hermes")) == [
         ("memory", "The mill has two cellars."),
         ("user", "Ada drinks tea."),
     ]
     path.write_bytes(b"no database" * 100)
-    assert "cannot be read as a Holographic memory" in " ".join(here.call("import", "holographic").err.split())
+    assert "cannot be read (SQLITE_NOTADB)" in " ".join(here.call("import", "holographic").err.split())
 
 
-def test_another_database_of_ours_is_taken_over_whole(homes: list[tuple[Commands, Database]]) -> None:
+def test_the_rows_of_another_database_of_ours_are_taken(homes: list[tuple[Commands, Database]]) -> None:
     (here, source), (there, target) = homes
     home = AgentHome.create(here.home, source)
     agent = home.provider("market", "s1")
@@ -167,14 +167,21 @@ def test_another_database_of_ours_is_taken_over_whole(homes: list[tuple[Commands
     agent.on_memory_write("add", "memory", "The harbour closes at nine.", {})
     agent.on_memory_write("replace", "memory", "The harbour closes at ten.", {"old_text": "at nine"})
     agent.on_delegation("Count the crates.", "Seven.", child_session_id="c1")
+    home.provider("trading", "s2").sync_turn("Which ferry is late today?", "The one from the island is late.")
     home.settle()
     home.close()
+    hidden = "SELECT id FROM conversations WHERE content LIKE 'The one with%%'"
+    ((turn,),) = Stored(source.owner_dsn).rows(hidden)
+    assert here.call("mute", f"t{turn}", "--execute").code == 0
     dsn, password = with_password(source.owner_dsn)
     there.secrets.append(password)
-    assert imported(there, "peer", dsn)["stored"] == 4
-    assert imported(there, "peer", dsn)["stored"] == 0
-    for table in ("conversations", "memory_entries", "memory_operations", "delegations"):
-        assert Stored(target.owner_dsn).count(table) == Stored(source.owner_dsn).count(table), table
+    assert imported(there, dsn, "--theme", "market", execute=False)["themes"] == {"market": (4, 0)}
+    assert imported(there, dsn, "--theme", "market")["stored"] == 4
+    assert imported(there, "peer", dsn)["themes"] == {"market": (0, 4), "trading": (2, 0)}
+    assert imported(there, dsn)["stored"] == 0
+    for table in ("conversations", "memory_entries"):
+        said = f"SELECT agent_identity, content, hidden_by IS NULL FROM {table} ORDER BY content"
+        assert Stored(target.owner_dsn).rows(said) == Stored(source.owner_dsn).rows(said), table
 
 
 def test_a_database_of_the_published_package_is_read_row_by_row(
@@ -183,7 +190,7 @@ def test_a_database_of_the_published_package_is_read_row_by_row(
     (here, database), _ = homes
     dsn, password = with_password(empty_database.owner_dsn)
     here.secrets.append(password)
-    assert "neither our tables nor those" in " ".join(here.call("import", "peer", dsn).err.split())
+    assert "neither our tables nor those" in " ".join(here.call("import", dsn).err.split())
     with psycopg.connect(empty_database.owner_dsn) as connection:
         connection.execute(
             "CREATE TABLE memory_entries (id bigserial PRIMARY KEY, agent_identity text, target text, content text,"
@@ -200,6 +207,6 @@ def test_a_database_of_the_published_package_is_read_row_by_row(
             "INSERT INTO conversations (session_id, agent_identity, role, content) SELECT 's', 'market', 'user',"
             " 'When is the next delivery of tea?' FROM generate_series(1, 2)"
         )
-    assert imported(here, "peer", dsn)["stored"] == 3
-    assert imported(here, "peer", dsn)["stored"] == 0
+    assert imported(here, dsn)["stored"] == 3
+    assert imported(here, dsn)["stored"] == 0
     assert Stored(database.owner_dsn).memories("market") == [("memory", "Tea is sold.")]

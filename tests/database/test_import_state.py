@@ -1,4 +1,4 @@
-"""`import state`: every saying of a stored past once, under the theme, session and number of live traffic."""
+"""`import` of a state.db: every saying of a stored past once, under the theme, session and number of live traffic."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from hermes_memory_pgvector.cli import import_
-from hermes_memory_pgvector.transfer.state import UNNAMED_API
+from hermes_memory_pgvector.ops.carry import import_
+from hermes_memory_pgvector.ops.carry.state import AGAIN, UNNAMED_API
 from testing.agent import AgentHome
 from testing.command import Commands, with_password
 from testing.host_state import fill, host_state
@@ -41,11 +41,17 @@ def commands(database: Database, tmp_path: Path) -> Commands:
     return made
 
 
-def imported(commands: Commands, *arguments: str) -> dict[str, Any]:
-    done = commands.call("import", "state", "--json", *arguments)
+def imported(commands: Commands, *arguments: str, execute: bool = True) -> dict[str, Any]:
+    done = commands.call("import", "state", *arguments, *(("--execute",) if execute else ()), "--json")
     assert done.code == 0, done.everything
-    (found,) = done.json["homes"]
-    return dict(found)
+    return summed(done.json)
+
+
+def summed(document: dict[str, Any]) -> dict[str, Any]:
+    themes = {each["theme"]: {name: each[name] for name in ("stored", "known")} for each in document["samples"]}
+    totals = {name: sum(each[name] for each in themes.values()) for name in ("stored", "known")}
+    assert totals["stored"] == document["counts"]["rows"]
+    return {**totals, "themes": themes, "left_out": document["left_out"]}
 
 
 def asked(number: int) -> str:
@@ -60,7 +66,7 @@ def test_a_past_is_stored_once_with_its_times_and_a_second_run_stores_nothing(
     commands: Commands, stored: Stored
 ) -> None:
     messages = fill(commands.home, sessions=7, exchanges=200)
-    dry = imported(commands, "--dry-run")
+    dry = imported(commands, execute=False)
     assert (dry["stored"], stored.count("conversations")) == (messages, 0)
     first = imported(commands)
     assert (first["stored"], first["known"]) == (messages, 0)
@@ -105,7 +111,6 @@ def test_noise_undone_words_pictures_and_skills_are_stored_as_live_traffic_does(
     assert [(role, content, ordinal) for _, _, role, content, ordinal in stored.rows(ROWS)] == [
         ("user", asked(1), 1),
         ("assistant", told(1), 1),
-        ("user", asked(1), 2),
         ("assistant", told(3), 1),
         ("user", "[1 image] What bird is sitting on the fence in this picture?", 1),
         ("assistant", "It is a wheatear, to judge by the white rump and the pale brow.", 1),
@@ -113,7 +118,7 @@ def test_noise_undone_words_pictures_and_skills_are_stored_as_live_traffic_does(
         ("assistant", "It will rain on Friday, with strong wind from the west.", 1),
         ("user", asked(9), 1),
     ]
-    assert found["left_out"] == {"taken back with /undo": 2, "too short to be worth keeping": 2}
+    assert found["left_out"] == {"taken back with /undo": 2, "too short to be worth keeping": 2, AGAIN: 1}
     assert imported(commands)["stored"] == 0
 
 
@@ -147,10 +152,10 @@ def test_every_session_goes_to_the_theme_that_live_traffic_gives_it(
         "of chats whose partner the host did not record": 2,
         UNNAMED_API: 2,
     }
-    assert imported(commands, "--api-theme", "Hermes")["themes"]["hermes"] == {"stored": 2, "known": 3}
+    assert imported(commands, "--theme", "Hermes")["themes"]["hermes"] == {"stored": 2, "known": 3}
     assert "4915100000000" not in stored.everything()
-    ((session, child),) = stored.rows("SELECT session_id, child_session_id FROM delegations")
-    assert (session, child) == ("cli", "helper")
+    edges = "SELECT session_id, metadata ->> 'delegated_to' FROM conversations WHERE role = 'tool'"
+    assert stored.rows(edges) == [("cli", "helper")]
     home = AgentHome.create(commands.home, database)
     live = home.provider(KEY, "dm", platform="telegram")
     live.sync_turn(asked(77), told(77), session_id="dm")
@@ -185,7 +190,7 @@ def test_what_live_traffic_has_stored_is_found_in_its_own_theme(
             state.exchange("shared", asked(number), told(number))
     found = imported(commands)
     assert (found["stored"], found["themes"]["market"]) == (2, {"stored": 2, "known": 4})
-    assert found["left_out"] == {"of API sessions that several themes share": 2}
+    assert found["left_out"] == {"of API sessions that several themes share": 6}
     assert stored.themes_of(asked(7)) == {"market"}
     assert stored.count("conversations") == 10
 
@@ -208,7 +213,7 @@ def test_a_chat_of_another_profile_that_begins_alike_attracts_nothing(
         for number in (1, 2):
             state.exchange("api-1", asked(number), told(number))
     assert imported(commands)["left_out"] == {UNNAMED_API: 4}
-    assert imported(commands, "--api-theme", "hermes")["themes"] == {"hermes": {"stored": 4, "known": 0}}
+    assert imported(commands, "--theme", "hermes")["themes"] == {"hermes": {"stored": 4, "known": 0}}
     assert stored.themes_of(asked(2)) == {"hermes"}
     assert imported(commands)["stored"] == 0
 
@@ -226,7 +231,7 @@ def test_the_chats_of_a_profile_have_the_themes_that_its_own_agents_give_them(
         state.session("dm", "telegram", session_key=KEY, user_id="4915100000000")
         state.exchange("dm", asked(2), told(2))
     for source in (profile, elsewhere):
-        assert imported(commands, "--home", str(source))["stored"] == 2
+        assert imported(commands, str(source / "state.db"))["stored"] == 2
     for path, number in ((profile, 11), (commands.home, 12)):
         home = AgentHome.create(path, database)
         home.provider(KEY, "dm", platform="telegram").sync_turn(asked(number), told(number), session_id="dm")
@@ -239,11 +244,11 @@ def test_the_chats_of_a_profile_have_the_themes_that_its_own_agents_give_them(
 def test_a_locked_a_missing_and_a_foreign_store_are_named_and_harm_nothing(
     commands: Commands, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hermes_memory_pgvector.transfer.state.WAIT_SECONDS", 0.1)
+    monkeypatch.setattr("hermes_memory_pgvector.ops.carry.past.WAIT_SECONDS", 0.1)
     with nothing_changes(Stored(database.owner_dsn)):
         done = commands.call("import", "state")
         assert done.code == 1
-        assert "there is no state.db" in done.err
+        assert "state.db" in done.err
         fill(commands.home, sessions=1, exchanges=2)
         path = commands.home / "state.db"
         with closing(sqlite3.connect(path, isolation_level=None)) as holder:
@@ -254,7 +259,7 @@ def test_a_locked_a_missing_and_a_foreign_store_are_named_and_harm_nothing(
         assert "locked by another program" in done.err
         (tmp_path / "foreign").mkdir()
         (tmp_path / "foreign" / "state.db").write_bytes(b"this is not a database" * 100)
-        done = commands.call("import", "state", "--home", str(tmp_path / "foreign"))
+        done = commands.call("import", "state", str(tmp_path / "foreign" / "state.db"))
         assert done.code == 1
         assert "cannot be read (SQLITE_NOTADB)" in done.err
 
@@ -334,8 +339,9 @@ def test_live_traffic_and_an_import_of_the_same_sessions_double_nothing(
     imported(commands)
     home.close()
     assert rounds > 0
-    assert stored.count("conversations") == 600 + 120
-    assert len({(session, content, ordinal) for _, session, _, content, ordinal in stored.rows(ROWS)}) == 720
+    # The same words within ten minutes are the same turn.
+    assert stored.count("conversations") == 600 + 20 + 60
+    assert len({(session, content) for _, session, _, content, _ in stored.rows(ROWS)}) == 680
 
 
 def test_what_was_forgotten_or_renamed_here_is_not_brought_back(commands: Commands, stored: Stored) -> None:
@@ -348,34 +354,33 @@ def test_what_was_forgotten_or_renamed_here_is_not_brought_back(commands: Comman
     found = imported(commands)
     assert (found["stored"], found["known"], found["left_out"]) == (0, 2, {"that were forgotten here": 2})
     path = commands.folder / "out.jsonl"
-    assert commands.call("export", "--output", str(path)).code == 0
+    assert commands.call("export", "-o", str(path)).code == 0
     assert commands.call("forget", "--session", "s2", "--theme", "hermes", "--execute").code == 0
-    assert commands.call("import", "jsonl", str(path), "--json").json["stored"] == 0
+    assert commands.call("import", str(path), "--execute", "--json").json["counts"]["rows"] == 0
     assert stored.count("conversations") == 0
 
 
-def test_the_offer_of_up_imports_when_told_to_and_is_silent_afterwards(
-    commands: Commands, stored: Stored, capsys: pytest.CaptureFixture[str]
-) -> None:
-    import_.offer(commands.home, yes=True)
+def test_the_offer_of_up_imports_when_told_to_and_is_silent_afterwards(commands: Commands, stored: Stored) -> None:
+    def offered(*, yes: bool) -> list[str]:
+        return [f"{note.text} {note.hint}" for note in import_.offer(commands.home, yes=yes)]
+
+    assert offered(yes=True) == []
     messages = fill(commands.home, sessions=2, exchanges=3)
-    import_.offer(commands.home, yes=False)
+    (said,) = offered(yes=False)
     assert stored.count("conversations") == 0
-    assert "to import them: hermes-pgvector import state" in capsys.readouterr().out
-    import_.offer(commands.home, yes=True)
+    assert f"to import them: hermes-pgvector import {commands.home / 'state.db'}" in said
+    assert len(offered(yes=True)) == 1
     assert stored.count("conversations") == messages
-    capsys.readouterr()
-    import_.offer(commands.home, yes=True)
-    assert capsys.readouterr().out == ""
+    assert offered(yes=True) == []
     (commands.home / "state.db").write_bytes(b"no database" * 100)
-    import_.offer(commands.home, yes=True)
-    assert "past chats are left alone" in capsys.readouterr().out
+    (said,) = offered(yes=True)
+    assert "past chats are left alone" in said
 
 
 def killed_and_resumed(commands: Commands, stored: Stored, messages: int, kills: int) -> None:
     for _ in range(kills):
         before = stored.count("conversations")
-        process = commands.start("import", "state", "--json")
+        process = commands.start("import", "state", "--execute", "--json")
 
         def is_underway(before: int = before, process: subprocess.Popen[str] = process) -> bool:
             return stored.count("conversations") > before or process.poll() is not None
@@ -384,7 +389,7 @@ def killed_and_resumed(commands: Commands, stored: Stored, messages: int, kills:
         time.sleep(random.random() * 0.05)
         process.send_signal(signal.SIGKILL)
         commands.finish(process)
-    last = commands.run("import", "state", "--json").json["homes"][0]
+    last = summed(commands.run("import", "state", "--execute", "--json").json)
     assert last["stored"] + last["known"] == messages
     assert stored.count("conversations") == messages
     assert stored.count("pending_vectors") == messages

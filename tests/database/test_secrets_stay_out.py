@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ import psycopg
 import pytest
 
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.ops.carry.intake import taking_in
+from hermes_memory_pgvector.ops.carry.lines import Lines
 from hermes_memory_pgvector.schema import migrate
 from hermes_memory_pgvector.schema.model_tables import ModelSpec
-from hermes_memory_pgvector.transfer import jsonl
 from testing.agent import AgentHome
 from testing.embed_server import EmbedServer
 from testing.postgres import Database
@@ -79,8 +81,10 @@ def test_no_door_lets_a_secret_in(home: AgentHome, database: Database, embedder:
         {"kind": "memory", "theme": "marketing", "target": "memory", "created_at": "2026-01-01T00:00:00+00:00",
          "content": note(7), "metadata": {"from": SECRET}},
     ]  # fmt: skip
-    numbered = ((number, document) for number, document in enumerate(lines, start=1))
-    jsonl.import_lines(numbered, home.engine.pool, home.engine.settings, name="lines", is_dry=False)
+    now = datetime.now(UTC)
+    with taking_in(home.engine.pool, home.engine.settings, is_dry=False) as intake:
+        for row in Lines("lines", "marketing", home.engine.settings, now, now).read(enumerate(lines, start=1)):
+            intake.add(row)
     assert home.engine.flush(Deadline.after(30))
     provider.handle_tool_call("recall_conversation", {"query": f"who uses {SECRET}?"})
     provider.prefetch(f"who signs in with {SECRET}?", session_id="s2")

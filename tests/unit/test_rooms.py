@@ -13,8 +13,8 @@ from testing.sql_files import statements_of
 PACKAGE = Path(str(resources.files("hermes_memory_pgvector")))
 SQL_ROOMS = {"store", "schema", "server", "postgres", "ops"}
 DRIVER_ROOMS = SQL_ROOMS - {"ops"}
-OTHER_DATABASES = {"capture/host_store.py", "capture/rewinds.py", "transfer/local_memories.py"}
-"""They read SQLite files of the host and its plugins, never Postgres."""
+OTHER_DATABASES = {"capture/host_store.py", "capture/rewinds.py"}
+"""They read SQLite files of the host, never Postgres."""
 LONGEST_INLINE = 100
 """Characters up to which a statement may stand beside the code that runs it."""
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from hermes_memory_pgvector.cli import (
     backfill,
     edit,
-    export,
     forget,
-    import_,
     index,
     prune,
     reembed,
@@ -16,4 +14,4 @@ from hermes_memory_pgvector.cli import (
     undo,
 )
 
-COMMANDS = (undo, restore, edit, forget, prune, scan, import_, export, reembed, backfill, index)
+COMMANDS = (undo, restore, edit, forget, prune, scan, reembed, backfill, index)

@@ -7,6 +7,8 @@ from hermes_memory_pgvector.ops.browse.rows import LIST
 from hermes_memory_pgvector.ops.browse.show import SHOW
 from hermes_memory_pgvector.ops.browse.status import STATUS
 from hermes_memory_pgvector.ops.carry.backup import BACKUP
+from hermes_memory_pgvector.ops.carry.export import EXPORT
+from hermes_memory_pgvector.ops.carry.import_ import IMPORT
 from hermes_memory_pgvector.ops.carry.promote import PROMOTE
 from hermes_memory_pgvector.ops.correct.mute import MUTE
 from hermes_memory_pgvector.ops.explain.recall import RECALL
@@ -20,6 +22,6 @@ from hermes_memory_pgvector.ops.setup.uninstall import UNINSTALL
 from hermes_memory_pgvector.ops.themes.theme import THEME
 
 OPERATIONS = (
-    RECALL, LIST, SHOW, WHY, MUTE, STATUS, METRICS, JOURNAL, DOCTOR, CONFIG, MIGRATE, UNINSTALL, THEME, PROMOTE, BACKUP,
-    ACTIVITY,
+    RECALL, LIST, SHOW, WHY, MUTE, STATUS, METRICS, JOURNAL, DOCTOR, CONFIG, MIGRATE, UNINSTALL, THEME, IMPORT, EXPORT,
+    PROMOTE, BACKUP, ACTIVITY,
 )  # fmt: skip

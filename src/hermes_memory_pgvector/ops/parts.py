@@ -112,6 +112,23 @@ def open_pool(home: Path, settings: Settings) -> Iterator[Pool]:
 
 
 @contextmanager
+def embedded_pool(folder: Path) -> Iterator[Pool]:
+    """Connections to the embedded server of a folder, whether or not anybody's settings lead there."""
+    from hermes_memory_pgvector.postgres.pool import Pool
+    from hermes_memory_pgvector.server.server import EmbeddedPostgres
+
+    server = EmbeddedPostgres(folder)
+    was_running = server.status().running
+    pool = Pool(lambda deadline: server.ensure_running(deadline).runtime_dsn, maximum=1, connect_seconds=START_SECONDS)
+    try:
+        yield pool
+    finally:
+        pool.close()
+        if not was_running:
+            server.stop(Deadline.after(START_SECONDS))
+
+
+@contextmanager
 def open_embedder(home: Path, settings: Settings) -> Iterator[Embedder]:
     """The embedder the settings describe; its calls raise EmbeddingMisconfigured where a setting is wrong."""
     from hermes_memory_pgvector.embedding.configured import ConfiguredEmbedder

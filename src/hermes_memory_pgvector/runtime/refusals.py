@@ -183,7 +183,7 @@ def settle(folder: Path, since: float) -> None:
 
 def command(found: LeftBehind) -> str:
     """What brings the turns back."""
-    return f"import state --since {_time(found.since)}" if found.turns else ""
+    return f"import state --since {_time(found.since)} --execute" if found.turns else ""
 
 
 def sentence(found: LeftBehind) -> str:

@@ -75,16 +75,6 @@ def key_of(turn: AddTurn) -> tuple[str, str, str]:
     return turn.theme, turn.session_id, turn.digest or turn_digest(turn.role, turn.content)
 
 
-def stored_keys(
-    connection: Connection, themes: Sequence[str], session_ids: Sequence[str]
-) -> list[tuple[str, str, str, int, int]]:
-    """(theme, session, hex digest, ordinal, time in microseconds) of the turns stored in these sessions."""
-    rows: list[Any] = connection.execute(
-        statement("turns/stored_keys"), {"themes": list(themes), "session_ids": list(session_ids)}
-    ).fetchall()
-    return [tuple(row) for row in rows]
-
-
 def drop(connection: Connection, theme: str, session_id: str, digests: Sequence[str]) -> int:
     """Delete turns of a session by their words; return how many."""
     values = {"theme": theme, "session_id": session_id, "digests": list(digests)}

@@ -56,6 +56,8 @@ class Option:
     """Whether a request may use it, too."""
     also: str = ""
     """For an argument that need not be there: an option that stands for it, and that no help lists."""
+    show: Callable[[Any], str] = str
+    """How a value is printed for whoever types it again: what is secret in it is left out."""
 
     @property
     def key(self) -> str:
@@ -103,7 +105,7 @@ class Option:
             return []
         if self.is_flag:
             return [self.name]
-        words = [str(each) for each in (value if self.many else [value])]
+        words = [self.show(each) for each in (value if self.many else [value])]
         return [word for each in words for word in (self.name, each)] if self.name.startswith("--") else words
 
     def _typed(self, text: str) -> Any:

@@ -27,7 +27,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import CareError, ConfigError, Held, UsageError
 from hermes_memory_pgvector.ops.carry import archive, restore
 from hermes_memory_pgvector.ops.carry.archive import HomeCopy, Manifest, Member, ServerCopy
-from hermes_memory_pgvector.ops.carry.ends import End, end_of
+from hermes_memory_pgvector.ops.carry.ends import End, end_of, shown
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal import progress
 from hermes_memory_pgvector.terminal.amounts import size
@@ -75,7 +75,7 @@ BACKUP = Operation(
             choices=("create", "restore", "verify"), required=True,
         ),
         Option("file", "the file (create: hermes-memory-DATE.tar here)", metavar="FILE"),
-        Option("--admin-dsn", "login that owns the tables of a Postgres of your own", metavar="DSN"),
+        Option("--admin-dsn", "login that owns the tables of a Postgres of your own", show=shown, metavar="DSN"),
         Option("--no-verify", "create: do not restore it into a temporary server to see that it can be", is_flag=True),
     ),
     backup,

@@ -129,6 +129,20 @@ def login_of(dsn: str) -> str:
     return password.complete(with_login(dsn, user_of(dsn), given) if given and not split_password(dsn)[1] else dsn)
 
 
+def shown(dsn: str) -> str:
+    """What somebody has typed, without a password that may be in it."""
+    from hermes_memory_pgvector.postgres.conninfo import split_password
+
+    return split_password(dsn)[0] if is_dsn(dsn) else dsn
+
+
+def is_dsn(text: str) -> bool:
+    """Whether a text is a connection string."""
+    from hermes_memory_pgvector.postgres.conninfo import check_conninfo
+
+    return ("://" in text or "=" in text) and check_conninfo(text) is None
+
+
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """Be the only one who moves this installation."""

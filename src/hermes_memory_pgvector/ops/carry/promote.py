@@ -27,7 +27,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import CareError, ConfigError, MemoryPluginError
 from hermes_memory_pgvector.ops import migration as database
 from hermes_memory_pgvector.ops import new_settings, parts, password
-from hermes_memory_pgvector.ops.carry.ends import Ends, alone, ends_of
+from hermes_memory_pgvector.ops.carry.ends import Ends, alone, ends_of, shown
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.ops.migration import DEFAULT_ROLE
 from hermes_memory_pgvector.terminal import progress
@@ -71,8 +71,10 @@ PROMOTE = Operation(
     "promote",
     "move everything to a Postgres of your own, or back to the embedded server, while agents talk",
     (
-        Option("--to", "the new database: an administrator's login, or `embedded`", required=True, metavar="DSN"),
-        Option("--admin-dsn", "login that owns the tables there; --to then names the agents' login", metavar="DSN"),
+        Option("--to", "the new database: an administrator's login, or `embedded`", required=True, show=shown,
+               metavar="DSN"),
+        Option("--admin-dsn", "login that owns the tables there; --to then names the agents' login", show=shown,
+               metavar="DSN"),
         Option("--runtime-role", f"role the agents connect as (default: a new one, {DEFAULT_ROLE})", metavar="ROLE"),
         Option("--cancel", "take back a move that is not finished", is_flag=True),
     ),
@@ -85,7 +87,7 @@ PROMOTE = Operation(
     group="move",
     changes=True,
     on_page=False,
-)
+)  # fmt: skip
 
 
 def _plan(ends: Ends) -> Plan:

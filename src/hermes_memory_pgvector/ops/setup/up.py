@@ -387,7 +387,7 @@ def _rows_left(home: Path, before: Path | None) -> Notes:
 
 def _stays(home: Path, folder: Path, what: str) -> Note:
     theme = () if root_of(home) == home else ("--theme", parts.profile_theme(home, load(home).settings))
-    copy = command("import", "peer", "embedded", "--home", str(folder.parent), *theme, "--hermes-home", str(home))
+    copy = command("import", str(folder), *theme, "--execute", "--hermes-home", str(home))
     return Note("warning", f"{home}: {what}", then=copy)
 
 

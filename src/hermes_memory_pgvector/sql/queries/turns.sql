@@ -137,13 +137,6 @@ WHERE turn.agent_identity = new.theme AND turn.id = new.id AND turn.hidden_by IS
 RETURNING turn.agent_identity, turn.id;
 
 
--- stored_keys --
--- What identifies the turns stored in these sessions of these themes, and when each was said.
-SELECT agent_identity, session_id, encode(digest, 'hex'), ordinal, (extract(epoch FROM ts) * 1000000)::bigint
-FROM conversations
-WHERE agent_identity = ANY(%(themes)b::text[]) AND session_id = ANY(%(session_ids)b::text[]) AND digest IS NOT NULL;
-
-
 -- with_context --
 -- These turns, each with the two that were said just before it in its session, the nearest last; without those left out.
 SELECT turn.agent_identity, turn.id,

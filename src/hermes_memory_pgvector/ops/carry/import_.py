@@ -1,0 +1,333 @@
+"""`import`: bring in what was kept elsewhere. What kind of source it is, is seen."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from hermes_memory_pgvector.config.home import has_profile, home_id, pseudonym_key, root_of
+from hermes_memory_pgvector.config.settings_file import data_folder, load
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import ConfigError, UsageError
+from hermes_memory_pgvector.ops import parts
+from hermes_memory_pgvector.ops.carry.ends import is_dsn, login_of, shown
+from hermes_memory_pgvector.ops.carry.export import STANDARD
+from hermes_memory_pgvector.ops.carry.past import HostPast, reading, tables
+from hermes_memory_pgvector.ops.memory import Memory, memory_of
+from hermes_memory_pgvector.terminal import lines as terminal
+from hermes_memory_pgvector.terminal import parse, progress
+from hermes_memory_pgvector.terminal.operation import Note, Operation, Option, Plan, column, command
+from hermes_memory_pgvector.text.names import theme_name
+
+if TYPE_CHECKING:
+    from hermes_memory_pgvector.config.settings import Settings
+    from hermes_memory_pgvector.ops.carry.intake import RowIntake, Tally
+    from hermes_memory_pgvector.postgres.pool import Pool
+
+READ_SECONDS = 24 * 3600.0
+STATE, HOLOGRAPHIC = "state.db", "memory_store.db"
+SQLITE = b"SQLite format 3\x00"
+WORDS: Final = {
+    "state": STATE, "files": "", "holographic": HOLOGRAPHIC, "jsonl": None, "json": None, "peer": None,
+    "postgres": None,
+}  # fmt: skip
+"""What may stand before a source, and which file of the home it means alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedTheme:
+    """What was found for a theme."""
+
+    theme: str = column("theme")
+    stored: int = column("new", right=True, default=0)
+    known: int = column("already there", right=True, default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Imported(Plan):
+    """What an import stores, and what stays out."""
+
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportSource:
+    """A source, and what somebody says of it."""
+
+    home: Path
+    settings: Settings
+    source: str
+    theme: str = ""
+    since: datetime | None = None
+
+    @property
+    def path(self) -> Path:
+        """The source, where it is a file or a folder."""
+        return Path(self.source).expanduser().absolute()
+
+    @property
+    def own_theme(self) -> str:
+        """The theme of what names none."""
+        return self.theme or parts.profile_theme(self.home, self.settings)
+
+
+def import_(memory: Memory, *, source: list[str], theme: str | None, since: datetime | None, execute: bool) -> Plan:
+    """Bring in what is not stored yet."""
+    named = _named(memory.home, source)
+    wanted = ImportSource(memory.home, memory.parsed.settings, named, theme or "", since)
+    take = _kind(wanted)
+    if since is not None and take is not _state:
+        raise UsageError(f"--since is for hermes' own chats, a {STATE}")
+    return _plan(memory, wanted, take, execute=execute)
+
+
+IMPORT = Operation(
+    "import",
+    "bring in what was kept elsewhere: hermes' own chats, files, other memories, an export",
+    (
+        Option(
+            "source", f"a {STATE}, a folder with MEMORY.md, a file of JSON, a file of Holographic, postgres://…; "
+            "`state` alone: the chats of this home", many=True, required=True, show=shown,
+            metavar="SOURCE",
+        ),
+        Option("--theme", "theme of what names none (default: the profile's own); of a database: only this one",
+               theme_name, metavar="THEME"),
+        Option("--since", f"of {STATE}: only from then on; {parse.FORMS}; UTC", parse.moment, metavar="TIME"),
+    ),
+    import_,
+    (
+        ("import state", "count what hermes has kept of your chats, theme by theme: a dry run"),
+        ("import ~/.hermes/state.db --since 2026-01-01 --execute", "this year's chats"),
+        ("import memory.jsonl.gz --execute", "what `export` has written"),
+        ("import mem0.jsonl --theme marketing --execute", "the memories of another service"),
+        ("import postgresql://reader@old.example/memory --execute", "another database, ours or the published one's"),
+    ),
+    group="move",
+    changes=True,
+    on_page=False,
+)  # fmt: skip
+
+
+def size(path: Path) -> tuple[int, int]:
+    """How many messages a host's store holds, and in how many sessions."""
+    with reading(path) as store:
+        return HostPast(store).size()
+
+
+def _named(home: Path, words: list[str]) -> str:
+    """The source that the words name; a word before it says of what kind it is, which is seen anyway."""
+    first, *rest = words
+    if first in WORDS and len(words) < 3:
+        alone = WORDS[first]
+        if rest or alone is not None:
+            return rest[0] if rest else str(home / alone if alone else home / "memories")
+        raise UsageError(f"import {first} needs the {'connection string' if 'p' in first else 'file'}")
+    if rest:
+        raise UsageError(f"one source at a time, not {' '.join(words)!r}")
+    return first
+
+
+Take = Callable[[ImportSource, "RowIntake"], None]
+
+
+def _kind(wanted: ImportSource) -> Take:
+    """How a source is read; ConfigError when it is none."""
+    from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES
+    from hermes_memory_pgvector.server.folder import has_data
+
+    path = wanted.path
+    if is_dsn(wanted.source):
+        return _database
+    if wanted.source == STANDARD:
+        return _lines
+    if path.is_dir():
+        if has_data(path):
+            if not wanted.settings.dsn and parts.server_folder(wanted.home, wanted.settings) == path:
+                raise ConfigError(f"{wanted.home} uses the embedded server in {path} itself; there is nothing to bring")
+            return _server
+        if any((each / name).is_file() for name in FILE_NAMES.values() for each in (path, path / "memories")):
+            return _files
+        raise ConfigError(f"there is neither a MEMORY.md nor a USER.md in {path}; chats are in its {STATE}")
+    try:
+        with path.open("rb") as file:
+            is_sqlite = file.read(len(SQLITE)) == SQLITE
+    except FileNotFoundError:
+        raise ConfigError(f"there is no {path}") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read ({error.strerror or type(error).__name__})") from None
+    if path.name in (STATE, HOLOGRAPHIC) or is_sqlite:
+        found = tables(path)
+        if not found & {"messages", "facts"}:
+            raise ConfigError(f"{path} has neither hermes' messages nor the facts of a Holographic memory")
+        return _state if "messages" in found else _holographic
+    return _lines
+
+
+def _plan(memory: Memory, wanted: ImportSource, take: Take, *, execute: bool) -> Imported:
+    name = wanted.source if take is not _database else _brief(wanted.source)
+    total = size(wanted.path)[0] if take is _state else None
+    with progress.shown(f"reading {name}", total=total, unit="message" if take is _state else "row") as bar:
+        tally = _run(memory, wanted, take, bar.advance, execute=execute)
+    stored = tally.new.total()
+    left_out = {reason: number for reason, number in tally.left_out.most_common() if number}
+    themes = sorted({*tally.new, *tally.known}, key=lambda each: (-tally.new[each] - tally.known[each], each))
+    counts = [ImportedTheme(each, tally.new[each], tally.known[each]) for each in themes]
+    notes = [Note("note", f"left out: {number:,} {reason}") for reason, number in left_out.items()]
+    if execute and stored:
+        notes.append(
+            Note("note", "agents add the vectors in the background; to add them now", then=command("backfill"))
+        )
+    return Imported("store", f"stored, from {name}", {"rows": stored}, counts, execute, notes, (), left_out)
+
+
+def _run(memory: Memory, wanted: ImportSource, take: Take, advance: Callable[[int], None], *, execute: bool) -> Tally:
+    from hermes_memory_pgvector.ops.carry.intake import taking_in
+    from hermes_memory_pgvector.runtime import refusals
+
+    with memory.reading():
+        pass
+    with (
+        memory.pool() as pool,
+        taking_in(pool, wanted.settings, is_dry=not execute, advance=advance) as intake,
+    ):
+        take(wanted, intake)
+    tally = intake.tally
+    if execute and tally.new:
+        _note(memory, take, list(tally.new), {"stored": tally.new.total(), "known": tally.known.total()})
+    if execute and take is _state and wanted.path == memory.home / STATE:
+        refusals.settle(data_folder(memory.home), wanted.since.timestamp() if wanted.since else 0.0)
+    return tally
+
+
+def offer(home: Path, *, yes: bool) -> Iterator[Note]:
+    """Ask whether to bring in what hermes has kept of its chats, if there is anything that is not stored yet."""
+    path = home / STATE
+    if not path.is_file():
+        return
+    memory, wanted = memory_of(home), ImportSource(home, load(home).settings, str(path))
+    # A command without a home is completed with that of this run, which may be another one than the profile's.
+    again = f"hermes-pgvector import {shlex.quote(str(path))} --hermes-home {shlex.quote(str(home))} --execute"
+    try:
+        messages, sessions = size(path)
+        if not messages or not _run(memory, wanted, _state, lambda _: None, execute=False).new:
+            return
+        found = f"{terminal.count(messages, 'message')} of {terminal.count(sessions, 'session')} found in {path}"
+        if not terminal.confirm(f"{found}: import them?", default=True, yes=yes):
+            yield Note("note", found, f"to import them: {again}")
+            return
+        stored = _plan(memory, wanted, _state, execute=True).counts["rows"]
+    except ConfigError as error:
+        yield Note("note", f"past chats are left alone: {error}", f"to try again: {again}")
+    else:
+        yield Note("ok", f"{terminal.count(stored, 'row')} stored; agents add the vectors in the background")
+
+
+def _note(memory: Memory, take: Take, themes: list[str], counts: Mapping[str, int]) -> None:
+    """Leave a row in the audit log."""
+    from hermes_memory_pgvector.care import audit
+
+    with memory.changing() as connection:
+        subject, theme = take.__name__.strip("_"), themes[0] if len(themes) == 1 else ""
+        audit.record(connection, memory.actor, "import", theme=theme, subject=subject, counts=counts)
+
+
+# The kinds of sources.
+
+
+def _state(wanted: ImportSource, intake: RowIntake) -> None:
+    from hermes_memory_pgvector.ops.carry.state import StateImport, ThemeRules
+
+    source, home = wanted.path.parent, wanted.home
+    # Chats with a profile of this installation have the themes that its own agents give them. The chats of any other
+    # home go on here, with the agents of the home that takes them over.
+    whose = source if root_of(source) == root_of(home) else home
+    rules = ThemeRules(
+        wanted.settings if whose == home else load(whose).settings,
+        lambda: _pseudonym_key(whose),
+        source.name if source.parent.name == "profiles" else "default",
+        lambda name: has_profile(source, name),
+        home_id(source),
+        wanted.theme,
+        wanted.since.timestamp() if wanted.since else 0.0,
+    )
+    with reading(wanted.path) as store:
+        StateImport(HostPast(store), rules, intake).run()
+
+
+def _files(wanted: ImportSource, intake: RowIntake) -> None:
+    from hermes_memory_pgvector.ops.carry import sources
+
+    path = wanted.path
+    folder = path / "memories" if (path / "memories").is_dir() else path
+    # A profile's entries go to its own theme.
+    whose = replace(wanted, home=folder.parent) if folder.parent.parent.name == "profiles" else wanted
+    for found in sources.entries(folder, whose.own_theme, wanted.settings):
+        intake.add(found)
+        intake.advance(1)
+
+
+def _holographic(wanted: ImportSource, intake: RowIntake) -> None:
+    from hermes_memory_pgvector.ops.carry import sources
+
+    with reading(wanted.path) as store:
+        for found in sources.facts(store, wanted.own_theme, wanted.settings):
+            intake.add(found)
+            intake.advance(1)
+
+
+def _lines(wanted: ImportSource, intake: RowIntake) -> None:
+    from hermes_memory_pgvector.ops.carry.lines import Lines, documents, opened
+
+    name = wanted.source if wanted.source == STANDARD else str(wanted.path)
+    changed = datetime.now(UTC) if name == STANDARD else datetime.fromtimestamp(wanted.path.stat().st_mtime, UTC)
+    reader = Lines(name, wanted.own_theme, wanted.settings, changed, datetime.now(UTC), intake.tally.left_out)
+    with opened(name) as stream:
+        for found in reader.read(documents(stream, name)):
+            intake.add(found)
+            intake.advance(1)
+
+
+def _database(wanted: ImportSource, intake: RowIntake) -> None:
+    from hermes_memory_pgvector.postgres.pool import Pool
+
+    login = login_of(wanted.source)
+    pool = Pool(lambda _: login, maximum=1, connect_seconds=wanted.settings.connect_timeout)
+    try:
+        _rows_of(pool, _brief(wanted.source), wanted, intake)
+    finally:
+        pool.close()
+
+
+def _server(wanted: ImportSource, intake: RowIntake) -> None:
+    with parts.embedded_pool(wanted.path) as pool:
+        _rows_of(pool, str(wanted.path), wanted, intake)
+
+
+def _rows_of(pool: Pool, name: str, wanted: ImportSource, intake: RowIntake) -> None:
+    from hermes_memory_pgvector.ops.carry import sources
+    from hermes_memory_pgvector.ops.carry.lines import Lines
+
+    now = datetime.now(UTC)
+    reader = Lines(name, wanted.own_theme, wanted.settings, now, now, intake.tally.left_out)
+    with pool.transaction(Deadline.after(READ_SECONDS), pause_seconds=READ_SECONDS) as other:
+        for found in reader.read(enumerate(sources.rows(other, wanted.theme or None), start=1)):
+            intake.add(found)
+            intake.advance(1)
+
+
+def _brief(dsn: str) -> str:
+    from hermes_memory_pgvector.postgres.conninfo import brief
+
+    return brief(dsn)
+
+
+def _pseudonym_key(home: Path) -> bytes:
+    try:
+        return pseudonym_key(home)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise ConfigError(f"the key behind private themes of {home} cannot be read ({reason})") from None

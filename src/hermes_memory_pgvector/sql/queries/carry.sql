@@ -1,0 +1,72 @@
+-- held_memories --
+-- Which of these memories are stored? Arrays of equal length: themes, targets, contents.
+SELECT asked.place::integer, memory.id
+FROM unnest(%(themes)s::text[], %(targets)s::text[], %(contents)s::text[])
+     WITH ORDINALITY AS asked (theme, target, content, place)
+JOIN memory_entries AS memory
+  ON memory.agent_identity = asked.theme AND memory.target = asked.target
+ AND hermes_digest(memory.content) = hermes_digest(asked.content);
+
+
+-- held_turns --
+-- Which of these turns are stored? Arrays of equal length: themes, session_ids, digests (hex), ordinals.
+SELECT asked.place::integer, turn.id
+FROM unnest(%(themes)s::text[], %(session_ids)s::text[], %(digests)s::text[], %(ordinals)s::integer[])
+     WITH ORDINALITY AS asked (theme, session_id, digest, ordinal, place)
+JOIN conversations AS turn ON turn.agent_identity = asked.theme AND turn.session_id = asked.session_id
+ AND turn.digest = decode(asked.digest, 'hex') AND turn.ordinal = asked.ordinal;
+
+
+-- holding_themes --
+-- Which of these themes hold turns of a session with these words? digests: hex.
+SELECT DISTINCT turn.agent_identity
+FROM conversations AS turn
+WHERE turn.agent_identity = ANY(%(themes)s::text[]) AND turn.session_id = %(session_id)s::text
+  AND encode(turn.digest, 'hex') = ANY(%(digests)s::text[]);
+
+
+-- occurrences --
+-- How often has each session said these words, those apart that were taken back, and what is the last number of that?
+-- Arrays of equal length: themes, session_ids, digests (hex).
+SELECT asked.place::integer,
+       (count(*) FILTER (WHERE NOT EXISTS (SELECT FROM hidden AS rule
+                                           WHERE rule.id = turn.hidden_by AND rule.rule = 'undone')))::integer,
+       coalesce(max(turn.ordinal), 0)
+FROM unnest(%(themes)s::text[], %(session_ids)s::text[], %(digests)s::text[])
+     WITH ORDINALITY AS asked (theme, session_id, digest, place)
+JOIN conversations AS turn ON turn.agent_identity = asked.theme AND turn.session_id = asked.session_id
+ AND turn.digest = decode(asked.digest, 'hex')
+GROUP BY asked.place;
+
+
+-- published_rows --
+-- Every memory, then every turn, of a database of the published package: of all themes, or of one.
+SELECT 'memory', agent_identity, target, NULL::text, NULL::text, content, created_at, metadata, NULL::text, NULL::timestamptz
+FROM memory_entries WHERE %(theme)s::text IS NULL OR agent_identity = %(theme)s::text
+UNION ALL
+SELECT 'turn', agent_identity, role, session_id, NULL, content, ts, metadata, NULL, NULL
+FROM conversations WHERE %(theme)s::text IS NULL OR agent_identity = %(theme)s::text
+ORDER BY 2, 1, 4, 7;
+
+
+-- rows --
+-- Every memory, then every turn in the order in which its session went, theme by theme.
+--
+-- theme, since, until: null for no such limit; hidden: whether those come along that recall leaves out.
+SELECT row.kind, row.theme, row.whose, row.session_id,
+       CASE WHEN row.kind = 'turn' THEN (SELECT turn.parent_session_id FROM conversations AS turn
+                                         WHERE turn.agent_identity = row.theme AND turn.id = row.id) END AS parent,
+       row.content, row.at, row.metadata, row.trust,
+       (SELECT rule.at FROM hidden AS rule WHERE rule.id = row.hidden_by) AS hidden
+FROM hermes_rows AS row
+WHERE (%(theme)s::text IS NULL OR row.theme = %(theme)s::text)
+  AND (%(since)s::timestamptz IS NULL OR row.at >= %(since)s::timestamptz)
+  AND (%(until)s::timestamptz IS NULL OR row.at < %(until)s::timestamptz)
+  AND (%(hidden)s::boolean OR row.hidden_by IS NULL)
+ORDER BY row.theme COLLATE "C", row.kind, row.session_id COLLATE "C", row.at, row.id;
+
+
+-- tables --
+-- Does this database have our view of all rows, and tables of memories and turns, whoever made them?
+SELECT to_regclass('hermes_rows') IS NOT NULL,
+       to_regclass('memory_entries') IS NOT NULL AND to_regclass('conversations') IS NOT NULL;
