@@ -16,16 +16,16 @@ from dataclasses import dataclass, field
 import psycopg
 import pytest
 
-from hermes_memory_pgvector.care import changes, see
+from hermes_memory_pgvector.care import see
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseError
 from hermes_memory_pgvector.ops.carry import export
 from hermes_memory_pgvector.postgres import statements
-from hermes_memory_pgvector.postgres.pool import Pool
+from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.postgres.statements import read_sql
 from hermes_memory_pgvector.recall import tools
 from hermes_memory_pgvector.recall.recall import Recall
-from hermes_memory_pgvector.store import search_statement
+from hermes_memory_pgvector.store import history, search_statement
 from hermes_memory_pgvector.values import Kind, Question, Session
 from testing.postgres import DIM, MODEL, Database
 
@@ -160,11 +160,15 @@ class Asker:
 
     def _history(self, theme: str, generator: random.Random) -> tuple[str, set[str], str]:
         with self.pool.transaction(Deadline.after(30)) as connection:
-            return "history", {theme}, str(changes.history(connection, theme=theme, limit=generator.randint(1, 50)))
+            return "history", {theme}, str(newest_events(connection, theme, generator.randint(1, 50)))
 
     def _export(self, theme: str, generator: random.Random) -> tuple[str, set[str], str]:
         with self.pool.transaction(Deadline.after(30)) as connection:
             return "export", {theme}, str(list(export.documents(connection, theme, with_hidden=True)))
+
+
+def newest_events(connection: Connection, theme: str, limit: int) -> list[history.Event]:
+    return history.newest(connection, theme=theme, since=None, until=None, before_id=None, limit=limit)
 
 
 @contextmanager

@@ -244,9 +244,6 @@ def documented(command: str) -> set[str]:
     ("command", "arguments"),
     [
         ("why", ("--theme", "market")),
-        ("undo", ("e3",)),
-        ("restore", ("--theme", "market", "--at", "2026-02-25T06:15:30")),
-        ("edit", ("m1", "--text", "x")),
     ],
 )
 def test_json_has_the_keys_of_the_reference(commands: Commands, command: str, arguments: tuple[str, ...]) -> None:

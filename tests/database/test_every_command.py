@@ -33,7 +33,6 @@ OPERATED = {each.name for each in command_line.EVERY}
 
 CHANGING: dict[str, tuple[str, ...]] = {
     "undo": ("e2",),
-    "restore": ("--theme", "market", "--at", "2026-02-25T06:15:30"),
     "edit": ("m3", "--text", "Roses need shade"),
     "mute": ("t101",),
     "prune": ("--theme", "market", "--older-than", "2026-03-02"),

@@ -36,6 +36,8 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("audit",), ("hidden",), ("rejected",), ("receipts",), ("--since", "2026-01-01", "--origin", "user"),
     ),
     "show": (("t101",), ("m1",), ("e1",), ("d1",), ("s1", "--theme", "market")),
+    "edit": (("m1", "--text", "Prices fall in autumn"), ("m1", "--text", "Prices rise in spring")),
+    "undo": (("e1",), ("--to", "2026-03-05T12:00", "--theme", "market")),
     "mute": (("t101",), ("m1", "t101"), ("--session", "s1", "--theme", "market")),
     "theme": (("rename", "market", "harbour"), ("merge", "garden", "market")),
     "activity": ((), ("--theme", "market")),
@@ -103,7 +105,7 @@ def test_names_are_unique_and_every_operation_is_called_here() -> None:
     aliases = [alias for each in command_line.every_command() for alias in each.aliases]
     assert len({*listed, *aliases}) == len([*listed, *aliases])
     assert len([each for each in command_line.every_command() if each.is_listed]) <= MOST_LISTED
-    assert set(names) == {*CALLS, *(each.name for each in OPERATIONS if not each.on_page)}
+    assert set(names) == {*CALLS, *(each.name for each in OPERATIONS if not each.on_page or each.acts)}
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)

@@ -11,15 +11,11 @@ from datetime import UTC, datetime
 import psycopg
 from psycopg import sql
 
-from hermes_memory_pgvector.care import changes
-from hermes_memory_pgvector.care.actor import Actor
-from hermes_memory_pgvector.care.changes import Hand
-from hermes_memory_pgvector.care.ids import RowName
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import statement
-from hermes_memory_pgvector.store import gate, history, history_retention, memories
+from hermes_memory_pgvector.store import gate, history_retention, memories
 from hermes_memory_pgvector.store.memories import Placed
-from hermes_memory_pgvector.values import AddMemory, Kind, Moment
+from hermes_memory_pgvector.values import AddMemory, Moment
 from testing.postgres import Database
 from testing.waiting import wait_until
 
@@ -58,25 +54,6 @@ def test_a_writer_that_waited_sees_what_was_erased_and_renamed_meanwhile(databas
         opened = comes_in.result()
         assert opened.aliases == {"sales": "marketing"}
         assert len(opened.keys) == 1
-
-
-def test_a_correction_and_an_erasure_do_not_wait_for_each_other(database: Database) -> None:
-    hand = Hand(Actor("ada@desk", "home-1"), lambda: Moment(2_000, 2_000), wants_vectors=False)
-    with (
-        connected(database) as eraser,
-        connected(database) as operator,
-        connected(database, autocommit=True) as onlooker,
-        ThreadPoolExecutor(1) as pool,
-    ):
-        row_id = add(onlooker, "sales", "Tea is green")
-        gate.close(eraser)
-        edits = pool.submit(
-            changes.edit, operator, RowName(row_id, Kind.MEMORY), "Tea is black", hand, execute=True, theme="sales"
-        )
-        wait_until(lambda: is_waiting(onlooker, operator))
-        history.lock(eraser, "sales", ["memory"], [])
-        eraser.commit()
-        assert edits.result().executed
 
 
 def test_history_is_shortened_in_the_order_in_which_writers_lock(database: Database) -> None:

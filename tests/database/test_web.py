@@ -107,6 +107,20 @@ def test_a_row_that_is_brought_back_gets_its_vector_soon(home: Path, stored: Sto
     wait_until(lambda: stored.rows("SELECT id FROM pending_vectors") == [(1,)], seconds=10)
 
 
+def test_a_memory_is_added_at_once_gets_other_words_and_its_own_back(home: Path, stored: Stored) -> None:
+    def change(name: str, **given: Any) -> None:
+        plan = ask(home, "POST", name, **given)[1]
+        assert ask(home, "POST", name, **given, execute=True, digest=plan["digest"])[0] == 200
+
+    status, added = ask(home, "POST", "add", text="The crane lifts forty tonnes", theme="harbour", target="memory")
+    assert (status, added["content"]) == (200, "The crane lifts forty tonnes")
+    assert ("memory", "The crane lifts forty tonnes") in stored.memories("harbour")
+    change("edit", id=added["id"], text="The crane lifts fifty tonnes")
+    assert ("memory", "The crane lifts fifty tonnes") in stored.memories("harbour")
+    change("undo", event=read(home, "list", what="events")["rows"][0]["id"])
+    assert ("memory", "The crane lifts forty tonnes") in stored.memories("harbour")
+
+
 @pytest.mark.parametrize(
     ("method", "name", "given", "status"),
     [

@@ -19,7 +19,7 @@ from testing.command import PROGRAM, Commands
 
 PROMISED = (
     "up", "try", "migrate", "doctor", "status", "recall", "backfill", "index", "config", "journal",
-    "list", "show", "why", "undo", "restore", "edit", "mute",
+    "list", "show", "why", "undo", "edit", "mute",
 )  # fmt: skip
 LIGHT = """
 import sys

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hermes_memory_pgvector.care import audit, themes
-from hermes_memory_pgvector.care.changes import Hand
+from hermes_memory_pgvector.care.actor import Actor
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import codec
 from hermes_memory_pgvector.postgres.pool import Connection, Pool
@@ -56,15 +56,17 @@ class Scan:
         self,
         pool: Pool,
         masker: Masker,
-        hand: Hand,
+        actor: Actor,
         *,
+        wants_vectors: bool,
         theme: str | None,
         execute: bool,
         progress: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._pool = pool
         self._masker = masker
-        self._hand = hand
+        self._actor = actor
+        self._wants_vectors = wants_vectors
         self._theme = theme
         self._execute = execute
         self._progress = progress
@@ -116,7 +118,7 @@ class Scan:
             self._found.samples += [Sample(f"{theme}/{target}", theme, masked.text) for masked in concerned]
             if self._execute:
                 changed = other_words.reword_memories(connection, theme, target, self._masked)
-                if self._hand.wants_vectors:
+                if self._wants_vectors:
                     vectors.enqueue(connection, [(name, Kind.MEMORY.value, row_id) for name, row_id in changed])
                 self._record(connection, theme, {"events": events, "memories": len(concerned)})
 
@@ -142,7 +144,7 @@ class Scan:
         gate.enter(connection)
         row = browse.find_turn(connection, text.id, text.theme)
         return row is not None and corrections.edit_turn(
-            connection, row, content, metadata, wants_vector=self._hand.wants_vectors
+            connection, row, content, metadata, wants_vector=self._wants_vectors
         )
 
     def _questions(self, connection: Connection, after: Key) -> Key | None:
@@ -203,7 +205,7 @@ class Scan:
         del self._found.samples[MOST_SAMPLES:]
 
     def _record(self, connection: Connection, theme: str, counts: dict[str, int]) -> None:
-        audit.record(connection, self._hand.actor, "scan", theme=theme, counts=counts)
+        audit.record(connection, self._actor, "scan", theme=theme, counts=counts)
 
 
 def _secrets_in(operation: MemoryOperation, masker: Masker) -> Counter[str]:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from hermes_memory_pgvector.care import ids, themes, timeline
+from hermes_memory_pgvector.care import ids, themes
 from hermes_memory_pgvector.care.ids import RowName, name_of
 from hermes_memory_pgvector.errors import CareError
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.store import browse, hidden, history
+from hermes_memory_pgvector.store import browse, hidden, history, timeline
 from hermes_memory_pgvector.store.browse import Delegation, Place, Row, Said, SessionRow, StoredMemory, StoredTurn
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.hidden import Hiding

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from hermes_memory_pgvector.cli import (
     backfill,
-    edit,
     forget,
     index,
     prune,
     reembed,
-    restore,
     scan,
-    undo,
 )
 
-COMMANDS = (undo, restore, edit, forget, prune, scan, reembed, backfill, index)
+COMMANDS = (forget, prune, scan, reembed, backfill, index)

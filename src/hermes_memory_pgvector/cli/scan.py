@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from hermes_memory_pgvector.cli import correcting, options, reach
+from hermes_memory_pgvector.cli import options, reach
 from hermes_memory_pgvector.cli.dry_run import DryRun, Sample
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.ops import parts
@@ -28,11 +28,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.add_common(parser)
     parser.add_argument("--theme", metavar="THEME", help="only this theme")
-    correcting.add_execute(parser)
+    parser.add_argument("--execute", action="store_true", help="do it; without this, only show what would change")
 
 
 def run(args: argparse.Namespace) -> int:
     """Show what would be masked, or mask it."""
+    from hermes_memory_pgvector.care.actor import operator
     from hermes_memory_pgvector.care.scanning import Scan
     from hermes_memory_pgvector.deadline import Deadline
     from hermes_memory_pgvector.store import schema
@@ -48,9 +49,10 @@ def run(args: argparse.Namespace) -> int:
         found = Scan(
             pool,
             masker_with(settings.secret_rules),
-            correcting.hand_of(args),
+            operator(home),
             theme=theme,
             execute=args.execute,
+            wants_vectors=settings.embed_on_write,
             progress=bar.advance,
         ).run()
         if theme is not None and not found.rows:

@@ -10,7 +10,10 @@ from hermes_memory_pgvector.ops.carry.backup import BACKUP
 from hermes_memory_pgvector.ops.carry.export import EXPORT
 from hermes_memory_pgvector.ops.carry.import_ import IMPORT
 from hermes_memory_pgvector.ops.carry.promote import PROMOTE
+from hermes_memory_pgvector.ops.correct.add import ADD
+from hermes_memory_pgvector.ops.correct.edit import EDIT
 from hermes_memory_pgvector.ops.correct.mute import MUTE
+from hermes_memory_pgvector.ops.correct.undo import UNDO
 from hermes_memory_pgvector.ops.explain.recall import RECALL
 from hermes_memory_pgvector.ops.explain.why import WHY
 from hermes_memory_pgvector.ops.fleet.journal import JOURNAL
@@ -22,6 +25,6 @@ from hermes_memory_pgvector.ops.setup.uninstall import UNINSTALL
 from hermes_memory_pgvector.ops.themes.theme import THEME
 
 OPERATIONS = (
-    RECALL, LIST, SHOW, WHY, MUTE, STATUS, METRICS, JOURNAL, DOCTOR, CONFIG, MIGRATE, UNINSTALL, THEME, IMPORT, EXPORT,
-    PROMOTE, BACKUP, ACTIVITY,
+    RECALL, LIST, SHOW, WHY, ADD, EDIT, UNDO, MUTE, STATUS, METRICS, JOURNAL, DOCTOR, CONFIG, MIGRATE, UNINSTALL, THEME,
+    IMPORT, EXPORT, PROMOTE, BACKUP, ACTIVITY,
 )  # fmt: skip

@@ -70,7 +70,7 @@ CREATE OR REPLACE VIEW hermes_events AS
 SELECT operation.id, operation.agent_identity AS theme, operation.at, operation.action, operation.target AS whose,
        nullif(operation.content, '') AS content, nullif(coalesce(operation.previous, operation.old_text), '') AS former,
        CASE WHEN operation.home_id = 'mcp' THEN 'mcp'
-            WHEN starts_with(operation.writer, 'operator:') THEN coalesce(operation.metadata ->> 'command', operation.origin)
+            WHEN operation.written_by = 'operator' THEN coalesce(operation.metadata ->> 'command', operation.origin)
             ELSE operation.origin END AS written_by,
        nullif(operation.metadata ->> 'session_id', '') AS session_id, operation.home_id, operation.metadata
 FROM memory_operations AS operation;

@@ -11,12 +11,14 @@ from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import statement
 from hermes_memory_pgvector.store.turns import EPOCH
 from hermes_memory_pgvector.values import (
+    MCP_HOLDER,
     AddMemory,
     MemoryOperation,
     Moment,
     Origin,
     RemoveMemory,
     ReplaceMemory,
+    RowOrigin,
     Target,
     Trust,
 )
@@ -40,8 +42,22 @@ class Event:
     origin: Origin
     at: datetime
     metadata: Mapping[str, Any]
-    writer: str
+    written_by: RowOrigin | None = None
     trust: Trust | None = None
+
+    @property
+    def by(self) -> str:
+        """Who made it: an agent's tool, an edited file, an operator's command, or another agent."""
+        if self.home_id == MCP_HOLDER:
+            return RowOrigin.MCP.value
+        command = self.metadata.get("command") if self.written_by is RowOrigin.OPERATOR else None
+        return str(command or self.origin.value)
+
+    @property
+    def session_id(self) -> str | None:
+        """The session an agent was in, if the host said so."""
+        session = self.metadata.get("session_id")
+        return str(session) if session else None
 
     def operation(self, order_us: int = 0) -> MemoryOperation:
         """The same as the rules of memory_state take it."""
@@ -50,6 +66,7 @@ class Event:
             "home_id": self.home_id,
             "origin": self.origin,
             "metadata": self.metadata,
+            "written_by": self.written_by,
             "trust": self.trust,
         }
         if self.action == "add":
@@ -104,16 +121,16 @@ def lock(connection: Connection, theme: str, targets: Collection[Target], home_i
         connection.execute(statement("memories/lock"), {"theme": theme, "target": target})
 
 
-def files(connection: Connection, target: Target, home_ids: Sequence[str]) -> dict[str, frozenset[bytes]]:
-    """The digests of these homes' MEMORY.md or USER.md, as last compared; homes never compared are missing."""
-    values = {"target": target, "home_ids": list(home_ids)}
-    rows: list[Any] = connection.execute(statement("history/files"), values).fetchall()
-    return {str(home_id): frozenset(map(bytes, digests)) for home_id, digests in rows}
+def heard_of(connection: Connection, home_ids: Sequence[str], since: datetime) -> list[str]:
+    """Those of these homes that somebody has heard of since a time."""
+    values = {"home_ids": list(home_ids), "since": since}
+    rows: list[Any] = connection.execute(statement("history/heard_of"), values).fetchall()
+    return [str(home_id) for (home_id,) in rows]
 
 
 def _event(row: Any) -> Event:
-    theme, event_id, target, action, content, old_text, previous, home_id, origin, at, metadata, writer, trust = row
+    theme, event_id, target, action, content, old_text, previous, home_id, origin, at, metadata, by, trust = row
     return Event(
-        theme, event_id, target, action, content, old_text, previous, home_id, Origin(origin), at, metadata, writer,
-        trust and Trust(trust),
+        theme, event_id, target, action, content, old_text, previous, home_id, Origin(origin), at, metadata,
+        by and RowOrigin(by), trust and Trust(trust),
     )  # fmt: skip

@@ -11,7 +11,7 @@ from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import statement
 from hermes_memory_pgvector.store import gate, mirror_files
 from hermes_memory_pgvector.store.memory_erasure import pinned
-from hermes_memory_pgvector.store.memory_state import Entry, Held, State, apply, fold
+from hermes_memory_pgvector.store.memory_state import Entry, Hold, State, apply, fold
 from hermes_memory_pgvector.store.turns import EPOCH, time_of
 from hermes_memory_pgvector.values import (
     AddMemory,
@@ -289,7 +289,7 @@ def entries(connection: Connection, theme: str, target: Target) -> State:
     return {
         content: Entry(
             content,
-            {home: Held(Origin(held["o"]), int(held["s"])) for home, held in homes.items()},
+            {home: Hold(Origin(held["o"]), int(held["s"])) for home, held in homes.items()},
             _microseconds(created),
             _microseconds(updated),
             metadata,

@@ -21,7 +21,7 @@ from hermes_memory_pgvector.values import (
 )
 
 
-class Held(NamedTuple):
+class Hold(NamedTuple):
     """How a home came to hold an entry, and since when."""
 
     origin: Origin
@@ -33,7 +33,7 @@ class Entry:
     """One memory, and the homes that hold it with how each came to hold it."""
 
     content: str
-    homes: Mapping[str, Held]
+    homes: Mapping[str, Hold]
     created_us: int
     updated_us: int
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -123,9 +123,9 @@ def _hold(state: State, operation: AddMemory | ReplaceMemory) -> None:
         state[operation.content] = replace(known, homes={**known.homes, **_held_by(operation)})
 
 
-def _held_by(operation: AddMemory | ReplaceMemory) -> dict[str, Held]:
+def _held_by(operation: AddMemory | ReplaceMemory) -> dict[str, Hold]:
     home = operation.home_id
-    return {home: Held(operation.origin, operation.when.wall_us)} if home else {}
+    return {home: Hold(operation.origin, operation.when.wall_us)} if home else {}
 
 
 def _drop(state: State, entry: Entry, home_id: str) -> None:

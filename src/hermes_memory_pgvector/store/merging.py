@@ -9,7 +9,7 @@ from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import statement
 from hermes_memory_pgvector.store import memories
 from hermes_memory_pgvector.store.memories import Placed
-from hermes_memory_pgvector.store.memory_state import Held
+from hermes_memory_pgvector.store.memory_state import Hold
 from hermes_memory_pgvector.values import TARGETS, AddMemory, Moment, Origin, Target
 
 SAME_SECONDS = 600.0
@@ -87,7 +87,7 @@ def flatten(connection: Connection, theme: str, target: Target) -> None:
         AddMemory(theme, target, entry.content, Moment(entry.updated_us, entry.updated_us), home, held.origin,
                   entry.metadata, entry.origin, entry.trust)
         for entry in rows.values()
-        for home, held in sorted(entry.homes.items()) or [("", Held(Origin.FILE, entry.updated_us))]
+        for home, held in sorted(entry.homes.items()) or [("", Hold(Origin.FILE, entry.updated_us))]
     ]  # fmt: skip
     placed = [Placed(addition, WRITER, number, 0) for number, addition in enumerate(additions)]
     memories.record(connection, theme, target, placed)

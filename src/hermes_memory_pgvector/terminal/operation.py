@@ -144,6 +144,8 @@ class Operation:
     group: str = "see"
     changes: bool = False
     """Whether it answers with a Plan, and takes `execute`."""
+    acts: bool = False
+    """Whether it changes something at once."""
     on_page: bool = True
     is_listed: bool = True
     """Whether help and the reference name it; what is not listed works all the same."""
@@ -164,7 +166,7 @@ class Operation:
     @property
     def method(self) -> str:
         """How a request asks for it."""
-        return "POST" if self.changes else "GET"
+        return "POST" if self.changes or self.acts else "GET"
 
     def typed(self, given: Mapping[str, Any]) -> tuple[str, ...]:
         """The words that ask for it again, without `--execute`."""

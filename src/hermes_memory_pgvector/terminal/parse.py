@@ -42,6 +42,14 @@ def row_name(text: str) -> RecordName:
     return found
 
 
+def event_name(text: str) -> RecordName:
+    """The name of an event of the history."""
+    found = record_name(text)
+    if found is None or found.letter != "e":
+        raise UsageError(f"{text!r} names no event; `list events` shows them: e5")
+    return found
+
+
 def rejected_name(text: str) -> RecordName:
     """The name of a rejected record."""
     found = record_name(text)

@@ -94,13 +94,17 @@ def _sessions(connection: Connection, given: Given) -> tuple[list[Any], str | No
 
 
 def _events(connection: Connection, given: Given) -> tuple[list[Any], str | None]:
-    from hermes_memory_pgvector.care import changes, ids
+    from hermes_memory_pgvector.care import themes
+    from hermes_memory_pgvector.store import history
 
-    page = changes.history(
+    if given["theme"] is not None:
+        themes.require(connection, given["theme"])
+    events = history.newest(
         connection, theme=given["theme"], since=given["since"], until=given["until"],
-        before=ids.parse_event(given["page"]) if given["page"] else None, limit=given["limit"],
+        before_id=parse.event_name(given["page"]).number if given["page"] else None, limit=given["limit"] + 1,
     )  # fmt: skip
-    return [event_of(event) for event in page.events], page.following
+    shown = events[: given["limit"]]
+    return [event_of(event) for event in shown], f"e{shown[-1].id}" if len(events) > len(shown) else None
 
 
 def _audit(connection: Connection, given: Given) -> tuple[list[Any], str | None]:

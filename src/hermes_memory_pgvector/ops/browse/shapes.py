@@ -175,14 +175,12 @@ def hidden_of(hiding: Hiding) -> HiddenLine:
 
 def event_of(event: Event) -> EventRow:
     """A change of a memory as lists show it."""
-    from hermes_memory_pgvector.care.events import by, session_of
-
     old = event.previous or event.old_text
     told = old if event.action == "remove" else event.content
     if event.action == "replace" and old:
         told = f"{_beginning(old)} → {event.content}"
     return EventRow(
-        f"e{event.id}", event.at, event.theme, event.action, event.target, by(event), session_of(event),
+        f"e{event.id}", event.at, event.theme, event.action, event.target, event.by, event.session_id,
         told, "event", event.home_id or None, event.content or None, old or None, dict(event.metadata),
     )  # fmt: skip
 

@@ -19,16 +19,6 @@ GROUP BY 1, 2
 ORDER BY operation.agent_identity COLLATE "C", operation.target COLLATE "C" LIMIT %(limit)s::integer;
 
 
--- files --
--- MEMORY.md or USER.md of these homes, as last compared; not of homes that nobody has heard of for 30 days.
-SELECT file.home_id, file.digests FROM memory_files AS file
-WHERE file.target = %(target)s AND file.home_id = ANY (%(home_ids)s::text[])
-  AND greatest(file.compared_at,
-               (SELECT max(writer.updated_at) FROM journal_writers AS writer WHERE writer.home_id = file.home_id),
-               (SELECT max(process.seen_at) FROM processes AS process WHERE process.home_id = file.home_id))
-      > now() - interval '30 days';
-
-
 -- find --
 -- The theme and target of the operation with this number.
 SELECT agent_identity, target FROM memory_operations
@@ -41,11 +31,20 @@ UPDATE memory_operations SET action = 'add', old_text = '', previous = NULL
 WHERE agent_identity = %(theme)s AND id = ANY (%(ids)s::bigint[]);
 
 
+-- heard_of --
+-- Those of these homes that somebody has heard of since a time.
+SELECT asked.home_id FROM unnest(%(home_ids)s::text[]) AS asked (home_id)
+WHERE greatest((SELECT max(file.compared_at) FROM memory_files AS file WHERE file.home_id = asked.home_id),
+               (SELECT max(process.seen_at) FROM processes AS process WHERE process.home_id = asked.home_id))
+      > %(since)s::timestamptz
+ORDER BY asked.home_id;
+
+
 -- list --
 -- Operations on memories, newest first, below a number.
 --
 -- theme, since, until, before_id: null for all; limit.
-SELECT agent_identity, id, target, action, content, old_text, previous, home_id, origin, at, metadata, writer, trust
+SELECT agent_identity, id, target, action, content, old_text, previous, home_id, origin, at, metadata, written_by, trust
 FROM memory_operations
 WHERE (%(theme)s::text IS NULL OR agent_identity = %(theme)s::text)
   AND (%(since)s::timestamptz IS NULL OR at >= %(since)s::timestamptz)
@@ -56,10 +55,10 @@ ORDER BY id DESC LIMIT %(limit)s::integer;
 
 -- of_theme --
 -- Every operation on a theme's memories of one target, in order.
-SELECT agent_identity, id, target, action, content, old_text, previous, home_id, origin, at, metadata, writer, trust, order_us
+SELECT agent_identity, id, target, action, content, old_text, previous, home_id, origin, at, metadata, written_by, trust, order_us
 FROM memory_operations
 WHERE agent_identity = %(theme)s AND target = %(target)s
-ORDER BY order_us, memory_operations.writer, seq, part;
+ORDER BY order_us, writer, seq, part;
 
 
 -- our_turn --
@@ -69,7 +68,7 @@ SELECT pg_try_advisory_xact_lock(hashtextextended('hermes-history', 7));
 
 -- tail --
 -- Operations on memories that were stored lately: numbers above one.
-SELECT agent_identity, id, target, action, content, old_text, previous, home_id, origin, at, metadata, writer, trust
+SELECT agent_identity, id, target, action, content, old_text, previous, home_id, origin, at, metadata, written_by, trust
 FROM memory_operations
 WHERE id > %(after_id)s::bigint AND (%(theme)s::text IS NULL OR agent_identity = %(theme)s::text)
 ORDER BY id;

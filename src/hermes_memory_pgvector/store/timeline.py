@@ -63,6 +63,16 @@ def state_at(events: Iterable[Event], at: datetime) -> State:
     return state_of(event for event in events if event.at <= at)
 
 
+def former_words(events: Iterable[Event], at: datetime) -> dict[str, str]:
+    """What the entries that were reworded since a time said then, by what they say now."""
+    names: dict[str, str] = {}
+    for effect in replay(events):
+        if effect.event.at > at and len(effect.came) == len(effect.gone) == 1:
+            (came,), (gone,) = effect.came, effect.gone
+            names[came] = names.pop(gone, gone)
+    return names
+
+
 def lineage(events: Sequence[Event], content: str) -> tuple[Event, ...]:
     """How the entry of this content came to be: the operations that made it what it is, oldest first."""
     stories: dict[str, list[Event]] = {}
