@@ -99,8 +99,7 @@ def test_a_dry_run_ends_with_the_command_that_does_it() -> None:
     plan = Plan("forget", "forgotten", {"turns": 33, "memories": 0, "names": 1})
     assert printed(plan, again=("forget", "--match", "Anna Schmidt")) == [
         " ! dry run, nothing is changed: would forget 33 turns, 1 name",
-        " · to do it",
-        "   → hermes-pgvector forget --match 'Anna Schmidt' --execute",
+        " · to do it: hermes-pgvector forget --match 'Anna Schmidt' --execute",
     ]
     done = Plan("forget", "forgotten", {"turns": 1}, executed=True, left=[Note("warning", "a copy is left")])
     assert printed(done) == [" ✓ forgotten: 1 turn", " ! a copy is left"]

@@ -50,6 +50,7 @@ Line = list[Part]
 HOME_OPTION = "--hermes-home"
 # A name in backticks is spoken of, and not to be typed.
 _OURS = re.compile(rf"(?<![\w./`-]){PROGRAM} ([a-z][a-z-]*)")
+_NAMED = re.compile(r" *\S+(?: \S+)* {2,}(?=\S)")
 _HOSTS = re.compile(r"(?<![\w./`-])hermes (?=config set )")
 _ENDING = re.compile(r"(?:^|(?<=: )|(?<=, ))(?:HERMES_HOME=\S+ )?(?:\S*/)?(?:hermes-pgvector|hermes|python3) .+$")
 """A command at the end of a hint."""
@@ -308,11 +309,18 @@ def note_lines(note: Note, room: int) -> Iterator[Line]:
     """A line with its sign, and below it what helps; a command stands whole on its line, so that it can be copied."""
     first: Line = [" ", Styled(sign(note.mark), cast("Style", note.mark)), " "]
     text, took = addressed(one_line(note.text)), "" if note.took is None else amounts.seconds(note.took)
+    typed = "" if note.then is None or note.hint or note.mark != "note" else spelled(note.then)
+    if typed and width_of(text) + width_of(typed) + 5 <= room:
+        yield [*first, f"{text}: ", Styled(typed, "command")]
+        return
     gap = min(room, STEP_WIDTH) - 3 - width_of(text) - width_of(took)
     if took and gap >= GAP:
         yield [*first, text, " " * gap, Styled(took, "faint")]
     else:
-        yield from wrapped([f"{text} ({took})" if took else text], room, first, 3)
+        named = _NAMED.match(text)
+        # What stands in two columns goes on below the second one.
+        indent = 3 + (len(named[0]) if named and len(named[0]) < room // 2 else 0)
+        yield from wrapped([f"{text} ({took})" if took else text], room, first, indent)
     if note.then is not None:
         yield from _ending(
             f"{addressed(told(note.hint))}: " if note.hint else "", spelled(note.then), room, _arrow(), 5

@@ -120,8 +120,8 @@ def _given(memory: Memory, theme: str | None, session: str | None, caller: Any, 
     from hermes_memory_pgvector.store import recall_log
 
     settings = memory.parsed.settings
-    theme = theme or parts.profile_theme(memory.home, settings)
-    with memory.reading(theme) as connection:
+    named, theme = theme, theme or parts.profile_theme(memory.home, settings)
+    with memory.reading(named) as connection:
         found = recall_log.newest(connection, theme, session_id=session, caller=caller, limit=limit)
         if session is None and found:
             session = found[0].session_id

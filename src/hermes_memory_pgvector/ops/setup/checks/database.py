@@ -81,8 +81,7 @@ def check(home: Path, settings: Settings, writers: list[str], seen: Seen) -> Ite
                 overview.ping(connection)
                 overview.check_transactions(connection)
                 took = amounts.seconds(time.perf_counter() - started)
-                yield ok("database", f"{parts.describe_database(home, settings)}; answers in {took}")
-                yield from _server(connection)
+                yield from _server(connection, f"{parts.describe_database(home, settings)}; answers in {took}")
                 try:
                     state = schema.verify(connection)
                 except SchemaError as error:
@@ -114,17 +113,16 @@ def _belonging(connection: Connection, home: Path, settings: Settings) -> Iterat
         )
 
 
-def _server(connection: Connection) -> Iterator[Finding]:
+def _server(connection: Connection, where: str) -> Iterator[Finding]:
     from hermes_memory_pgvector.store import overview, schema
 
     facts = overview.server_facts(connection)
-    told = f"Postgres {facts.version}, {amounts.size(facts.database_bytes)}; agents connect as {facts.role}"
-    yield ok("server", f"{told}, which owns the tables" if facts.owns_tables else told)
+    owns = ", which owns the tables" if facts.owns_tables else ""
+    told = f"Postgres {facts.version}, pgvector {facts.pgvector}, {amounts.size(facts.database_bytes)}"
+    yield ok("database", f"{where}; {told}; agents connect as {facts.role}{owns}")
     if facts.pgvector is None:
         yield problem("pgvector", "the extension is not installed in this database", "hermes-pgvector migrate")
-    elif schema.is_recent(facts.pgvector):
-        yield ok("pgvector", facts.pgvector)
-    else:
+    elif not schema.is_recent(facts.pgvector):
         yield problem("pgvector", f"{facts.pgvector} is too old", "upgrade it, then: ALTER EXTENSION vector UPDATE")
 
 

@@ -23,13 +23,8 @@ OLD_SECONDS = 300.0
 
 
 def check(home: Path, settings: Settings, seen: Seen) -> Iterator[Finding]:
-    """Whether writes are safe, what is waiting, and which processes report problems."""
+    """Whether writes are safe, what is waiting, was refused or rejected, and which processes report problems."""
     yield from _writable(home, settings)
-    yield from waiting(home, seen)
-
-
-def waiting(home: Path, seen: Seen) -> Iterator[Finding]:
-    """What is waiting, was refused or rejected, and which processes report problems; opens nothing."""
     report = journal_report.report(home, seen.marks)
     if seen.marks is not None:
         records = amounts.count(report.records, "record")
@@ -60,8 +55,6 @@ def waiting(home: Path, seen: Seen) -> Iterator[Finding]:
     if seen.dead_letters:
         text = f"{amounts.count(seen.dead_letters, 'record')} rejected by Postgres"
         yield warning("dead letters", text, "hermes-pgvector list rejected")
-    elif seen.marks is not None:
-        yield ok("dead letters", "none")
     yield from _processes(report)
 
 
@@ -96,9 +89,7 @@ def _writable(home: Path, settings: Settings) -> Iterator[Finding]:
         return
     locks_work = journal.stats().locks_work
     journal.close(Deadline.after(5))
-    if locks_work:
-        yield ok("journal", f"writable, locks work, sync {settings.journal_sync}")
-    else:
+    if not locks_work:
         text = "file locks do not work here, so what dead processes leave in the journal waits"
         yield warning("journal", text, "move the hermes home to a local disk: what waits is delivered there")
 
