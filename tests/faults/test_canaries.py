@@ -207,7 +207,7 @@ def test_a_working_life(life: Life, quiet: Callable[[], None]) -> None:
     agent.on_memory_write("remove", "memory", "", metadata={"old_text": MEMORY})
     agent.on_session_switch("s2", rewound=True)
     agent.shutdown()
-    for arguments in (["doctor"], ["status"], ["config", "show"], ["journal", "status"], ["backfill"]):
+    for arguments in (["doctor"], ["status"], ["config", "show"], ["list", "rejected"], ["backfill"]):
         # Commands themselves assert that no secret is in what they say.
         life.commands.call(*arguments)
     quiet()
@@ -289,7 +289,7 @@ def test_a_database_that_refuses(life: Life, quiet: Callable[[], None], trouble:
 
     wait_until(is_noticed)
     life.commands.call("doctor")
-    life.commands.call("journal", "dead", "list")
+    life.commands.call("list", "rejected")
     quiet()
 
 

@@ -328,7 +328,7 @@ def test_nothing_shows_a_credential_and_saving_what_is_shown_changes_nothing(
     for arguments in (
         ["config", "show"], ["config", "show", "--json"], ["config", "get", wrong.names],
         ["config", "get", wrong.names, "--json"], ["status"], ["status", "--json"], ["doctor"], ["doctor", "--json"],
-        ["recall", "anything"], ["backfill"], ["journal", "status"],
+        ["recall", "anything"], ["backfill"], ["list", "rejected"],
     ):  # fmt: skip
         # Commands themselves assert that no secret is in what they say.
         home.commands.call(*arguments)

@@ -71,7 +71,7 @@ def test_an_older_package_goes_on_with_a_newer_schema_and_says_so_once(
     with caplog.at_level(logging.WARNING):
         agent = agent_home.provider("marketing")
         for number in range(3):
-            agent.sync_turn(f"where is spare key {number}", "behind the clock")
+            agent.sync_turn(f"where is spare key {number}", f"behind the clock, number {number}")
             agent_home.settle()
             # Whatever makes the writer look at the schema again is no news.
             agent_home.engine.writer._is_verified = False
