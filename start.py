@@ -44,7 +44,7 @@ def install(extra: str) -> None:
     wanted = json.dumps([declared["build-system"], declared["project"]])
     if mark.exists() and mark.read_text(encoding="utf-8") == wanted:
         return
-    print(f"Installing into {VENV}. The first time this takes about half a minute.", flush=True)
+    print("Installing into .venv here. The first time this takes about half a minute.", flush=True)
     make_environment()
     pip = [str(BIN / "python"), "-m", "pip", "install", "--disable-pip-version-check", "--progress-bar=off"]
     run_pip([*pip, "-e", f"{ROOT}[{extra}]"])

@@ -14,7 +14,7 @@ import os
 import shlex
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -34,11 +34,11 @@ from hermes_memory_pgvector.errors import (
 from hermes_memory_pgvector.mcp.serving import MCP
 from hermes_memory_pgvector.ops.catalogue import OPERATIONS
 from hermes_memory_pgvector.ops.memory import Memory, memory_of
-from hermes_memory_pgvector.ops.setup import up
+from hermes_memory_pgvector.ops.setup.up import UP
 from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.terminal import program as tree
 from hermes_memory_pgvector.terminal import render, sink
-from hermes_memory_pgvector.terminal.operation import PROGRAM, Note, Operation, Option, Raw
+from hermes_memory_pgvector.terminal.operation import PROGRAM, Operation, Option, Raw
 from hermes_memory_pgvector.tour import TRY
 from hermes_memory_pgvector.web.serving import UI
 
@@ -53,13 +53,6 @@ SHELLS = {
 UNAVAILABLE = (DatabaseUnavailable, EmbeddingUnavailable, ServerError, DeadlineExceeded)
 INTERRUPTED = 130
 BROKEN_PIPE = 141
-
-
-def _offered(home: Path, yes: bool) -> Iterator[Note]:
-    from hermes_memory_pgvector.ops.carry.import_ import offer
-
-    if not sink.is_document():
-        yield from offer(home, yes=yes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +82,7 @@ COMPLETION = Operation(
     is_listed=False,
     needs_home=False,
 )
-EVERY = (up.operation(_offered), TRY, *OPERATIONS, UI, MCP, COMPLETION)
+EVERY = (UP, TRY, *OPERATIONS, UI, MCP, COMPLETION)
 """Every operation there is: those of the operator, and those that open a door of their own."""
 
 

@@ -147,7 +147,7 @@ def _detach(home: Path) -> Iterator[Step]:
     for folder in carried.folders(home):
         yield Step(f"remove the libraries {folder}", partial(shutil.rmtree, folder))
     for folder in plugin_folder.ours(home):
-        yield Step(f"remove the plugin folder {folder}", partial(plugin_folder.remove, home))
+        yield Step(f"remove {folder}", partial(plugin_folder.remove, home))
 
 
 def _forget_settings(home: Path) -> Iterator[Step]:

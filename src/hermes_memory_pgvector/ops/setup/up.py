@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,7 +19,7 @@ from hermes_memory_pgvector.ops.setup import dashboard_tab, demonstration, host_
 from hermes_memory_pgvector.ops.setup.checks import examination
 from hermes_memory_pgvector.ops.setup.checks.finding import Finding
 from hermes_memory_pgvector.ops.setup.host_python import HostPython
-from hermes_memory_pgvector.terminal import progress
+from hermes_memory_pgvector.terminal import progress, sink
 from hermes_memory_pgvector.terminal.ask import confirm
 from hermes_memory_pgvector.terminal.operation import (
     WORK_REMAINS,
@@ -39,8 +39,6 @@ SERVER_SECONDS: Final = 180.0
 STOP_SECONDS: Final = 60.0
 CONNECT_SECONDS: Final = 10.0
 Notes = Iterator[Note]
-Offer = Callable[[Path, bool], Notes]
-"""Brings in what hermes has kept of a home's chats, or says how; `yes` answers its question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +90,7 @@ class SetUp(Facts):
 
 
 def up(
-    memory: Memory, offer: Offer, *, stop: bool, embed_url: str | None, embed_model: str | None,
+    memory: Memory, *, stop: bool, embed_url: str | None, embed_model: str | None,
     embed_key_env: str | None, **given: Any,
 ) -> Facts | Course:  # fmt: skip
     """Each step with a line of its own; at the end all checks and a first recall."""
@@ -106,7 +104,7 @@ def up(
     if wish.own_database:
         wish.settings["own_server"] = True
     check_makeable(home)
-    return Course(_Setup(home, wish, offer).steps())
+    return Course(_Setup(home, wish).steps())
 
 
 def _stopped(home: Path) -> Stopped:
@@ -126,7 +124,6 @@ class _Setup:
 
     home: Path
     wish: Wish
-    offer: Offer
     changed: list[str] = field(default_factory=list)
     host: HostPython | None = None
     wanted: migration.Wanted | None = None
@@ -162,7 +159,7 @@ class _Setup:
         yield Note("ok" if code == 0 else "problem", f"{'doctor':<17} {examination.summary(findings)}")
         if code == 0:
             for each in (home, *(profiles.below(home) if wish.all_profiles else ())):
-                yield from self.offer(each, wish.yes)
+                yield from self._chats(each)
             yield from self._tab()
         host, assured = self.host, self.wanted
         is_done = not (assured and assured.problem) and (host is None or host.sees_package)
@@ -267,7 +264,9 @@ class _Setup:
         if self.host is None:
             return
         with progress.step("plugin folder") as step:
-            step.said.append(plugin_folder.install(self.home).change)
+            done = plugin_folder.install(self.home)
+            places = " and ".join(str(each.relative_to(self.home)) for each in done.folders)
+            step.said.append(f"{done.change}: {places}")
         yield step.note
         self.host = host_python.examine(self.home, self.host)
         if self.host.sees_package:
@@ -298,6 +297,13 @@ class _Setup:
         is_waiting = self.host is not None and not self.host.sees_package
         with progress.waiting("checking", quiet=False):
             yield from (each for each in examination.examine(self.home) if each.name != "host" or not is_waiting)
+
+    def _chats(self, home: Path) -> Notes:
+        """Ask whether to bring in what hermes has kept of a home's chats; a script that reads JSON asks for itself."""
+        from hermes_memory_pgvector.ops.carry.import_ import offer
+
+        if not sink.is_document():
+            yield from offer(home, yes=self.wish.yes)
 
     def _tab(self) -> Notes:
         """Ask whether the host's dashboard shall show the memory tab, unless that is settled."""
@@ -419,32 +425,30 @@ def _next(home: Path, host: HostPython | None, code: int) -> Notes:
     yield Note("note", "how it is", then=command("status"))
 
 
-def operation(offer: Offer) -> Operation:
-    """`up`, which offers to bring in the host's chats."""
-    return Operation(
-        "up",
-        "set up everything; safe to run again",
-        (
-            Option("--dsn", "your own Postgres, with a login that may create tables", metavar="ADMIN_DSN"),
-            Option("--runtime-role", "role the agents connect as (default: hermes)", metavar="ROLE"),
-            Option("--embed-url", "embedding endpoint (default: a local model)", metavar="URL"),
-            Option("--embed-model", "model the endpoint should use", metavar="MODEL"),
-            Option("--embed-key-env", "environment variable that holds the endpoint's key", metavar="VAR"),
-            Option("--hermes-python", "Python, environment or `hermes` command that runs hermes", Path, metavar="PATH"),
-            Option("--all-profiles", "also every profile of this hermes installation", is_flag=True),
-            Option("--own-database", "give this profile a Postgres of its own instead of the root home's",
-                   is_flag=True),
-            Option("--yes", "answer every question with yes", is_flag=True),
-            Option("--stop", "stop the embedded server instead", is_flag=True),
-        ),
-        lambda memory, **given: up(memory, offer, **given),
-        (
-            ("up", "give ~/.hermes a memory with an embedded Postgres"),
-            ("up --all-profiles", "the root home and every profile, with one database"),
-            ("up --dsn postgresql://ada@db.example.com/hermes", "use your own Postgres; the password is asked for"),
-        ),
-        group="set up",
-        on_page=False,
-        needs_home=False,
-        aliases={"install": {}},
-    )  # fmt: skip
+UP: Final = Operation(
+    "up",
+    "set up everything; safe to run again",
+    (
+        Option("--dsn", "your own Postgres, with a login that may create tables", metavar="ADMIN_DSN"),
+        Option("--runtime-role", "role the agents connect as (default: hermes)", metavar="ROLE"),
+        Option("--embed-url", "embedding endpoint (default: a local model)", metavar="URL"),
+        Option("--embed-model", "model the endpoint should use", metavar="MODEL"),
+        Option("--embed-key-env", "environment variable that holds the endpoint's key", metavar="VAR"),
+        Option("--hermes-python", "Python, environment or `hermes` command that runs hermes", Path, metavar="PATH"),
+        Option("--all-profiles", "also every profile of this hermes installation", is_flag=True),
+        Option("--own-database", "give this profile a Postgres of its own instead of the root home's",
+               is_flag=True),
+        Option("--yes", "answer every question with yes", is_flag=True),
+        Option("--stop", "stop the embedded server instead", is_flag=True),
+    ),
+    up,
+    (
+        ("up", "give ~/.hermes a memory with an embedded Postgres"),
+        ("up --all-profiles", "the root home and every profile, with one database"),
+        ("up --dsn postgresql://ada@db.example.com/hermes", "use your own Postgres; the password is asked for"),
+    ),
+    group="set up",
+    on_page=False,
+    needs_home=False,
+    aliases={"install": {}},
+)  # fmt: skip
