@@ -58,6 +58,16 @@ def test_help_all_names_every_command(commands: Commands) -> None:
 
 
 @pytest.mark.parametrize(
+    "name",
+    ["stats", "cleanup", "prune", "remap", "backfill", "install", "completion", "history", "scan", "index", "why-not"],
+)
+def test_names_of_former_days_work(name: str, commands: Commands) -> None:
+    done = commands.run(name, "--help")
+    assert done.code == 0
+    assert done.out.startswith("usage: ")
+
+
+@pytest.mark.parametrize(
     ("word", "meant"), [("search", "recall"), ("rm", "forget"), ("version", "--version"), ("stop", "up --stop")]
 )
 def test_words_of_other_programs_are_answered_with_ours(
