@@ -340,6 +340,9 @@ class EmbeddingModel:
     unrelated_mean: float | None = None
     """The cosine of unrelated texts in it; None until it is measured."""
     unrelated_sd: float | None = None
+    query_prefix: str | None = None
+    document_prefix: str | None = None
+    """What its questions and texts have before them; None until somebody embeds with it."""
     vector_oid: int = 0
     """The type id of `halfvec` in this database, needed to send arrays of vectors."""
     is_current: bool = True

@@ -13,6 +13,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import Vector
 from hermes_memory_pgvector.embedding.base import ProtocolName
 from hermes_memory_pgvector.embedding.http import MAX_IDLE, is_quiet
+from hermes_memory_pgvector.embedding.known_models import spec_with
 from hermes_memory_pgvector.embedding.remote import RemoteEmbedder
 from hermes_memory_pgvector.errors import ConfigError, EmbeddingError, EmbeddingRejected, EmbeddingUnavailable
 from testing.embed_server import EmbedServer, Mode, meaningful_vector
@@ -42,6 +43,7 @@ def make(server: EmbedServer) -> Iterator[MakeEmbedder]:
         dim: int | None = DIM,
         api_key: str | None = None,
         batch: int = 64,
+        prefixes: str = "",
     ) -> RemoteEmbedder:
         embedder = RemoteEmbedder(
             url=server.url if url is None else url,
@@ -50,6 +52,7 @@ def make(server: EmbedServer) -> Iterator[MakeEmbedder]:
             dim=dim,
             api_key=api_key,
             batch=batch,
+            spec=spec_with(model, prefixes),
         )
         made.append(embedder)
         return embedder
@@ -316,6 +319,30 @@ def test_prefixes_of_the_model_are_sent(server: EmbedServer, make: MakeEmbedder)
     embedder.embed_query("where is it", soon())
     embedder.embed_documents(["it is here"], soon())
     assert server.texts == ["search_query: where is it", "search_document: it is here"]
+
+
+@pytest.mark.parametrize(
+    ("prefixes", "query", "document"),
+    [
+        ("query=find: |document=kept = |", "find: a", "kept = b"),
+        ("query=Q ", "Q a", "b"),
+        ("none", "a", "b"),
+        (" ", "search_query: a", "search_document: b"),
+    ],
+)
+def test_prefixes_may_be_named(
+    server: EmbedServer, make: MakeEmbedder, prefixes: str, query: str, document: str
+) -> None:
+    embedder = make(model="nomic-embed-text", prefixes=prefixes)
+    embedder.embed_query("a", soon())
+    embedder.embed_documents(["b"], soon())
+    assert server.texts == [query, document]
+
+
+@pytest.mark.parametrize("prefixes", ["search: ", "query: |document: ", "query=a|text=b"])
+def test_prefixes_that_cannot_be_read_are_a_config_error(make: MakeEmbedder, prefixes: str) -> None:
+    with pytest.raises(ConfigError, match="embed_prefixes must be"):
+        make(prefixes=prefixes)
 
 
 def test_the_dimension_is_learnt_from_the_first_answer_and_then_held(server: EmbedServer, make: MakeEmbedder) -> None:

@@ -53,7 +53,7 @@ class Declaration:
         return self.group == "compatibility"
 
 
-EMBEDDER_PARTS = ("url", "model", "dim", "protocol", "api_key_env")
+EMBEDDER_PARTS = ("url", "model", "dim", "protocol", "prefixes", "api_key_env")
 """What describes an embedder: the settings embed_url, embed_model and so on, and the keys of `embed_next`."""
 
 
@@ -134,12 +134,16 @@ class Settings:
     embed_protocol: Literal["auto", "openai", "ollama", "local"] = _choice(
         "auto", "embedder", ("auto", "openai", "ollama", "local"), "Protocol of the endpoint; auto detects it once."
     )
+    embed_prefixes: str = _text(
+        "", "embedder", "What the model wants before questions and texts, as query=…|document=…|; empty goes by the"
+        " model's name, none sends nothing.",
+    )  # fmt: skip
     embed_api_key_env: str = _text(
         "", "embedder", "Name of the environment variable that holds the endpoint's key.", in_wizard=True,
         show=redact_variable,
     )  # fmt: skip
     embed_next: tuple[tuple[str, str], ...] = _is(
-        (), "embedder", _embedder, "a map of url, model, dim, protocol and api_key_env, or model=...,url=...",
+        (), "embedder", _embedder, "a map of url, model, dim, protocol, prefixes and api_key_env, or model=...,url=...",
         "The embedder to use once the database's vectors are of its model; set by `reembed`, and beforehand on the"
         " other machines of a fleet.",
         show=_show_embedder,

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.embedding.known_models import WORDLLAMA, spec_with
 from hermes_memory_pgvector.errors import ConfigError, EmbeddingRejected
 from hermes_memory_pgvector.text.clean import REPLACED, clean
 
@@ -80,6 +81,7 @@ def create_embedder(
     api_key: str | None,
     cache_entries: int,
     batch: int = 64,
+    prefixes: str = "",
 ) -> Embedder:
     """The embedder the settings describe, behind its cache; an empty url with `auto` means the local model.
 
@@ -94,6 +96,7 @@ def create_embedder(
     if dim is not None and not 1 <= dim <= MAX_DIM:
         raise ConfigError(f"embed_dim must be between 1 and {MAX_DIM}, not {dim}")
     inner: Embedder
+    spec = WORDLLAMA
     if protocol == "local" or (protocol == "auto" and not url.strip()):
         from hermes_memory_pgvector.embedding.local import LocalEmbedder
 
@@ -101,8 +104,11 @@ def create_embedder(
     else:
         from hermes_memory_pgvector.embedding.remote import RemoteEmbedder
 
-        inner = RemoteEmbedder(url=url, model=model, protocol=protocol, dim=dim, api_key=api_key, batch=batch)
-    return CachedEmbedder(inner, entries=cache_entries, batch=batch)
+        spec = spec_with(model, prefixes)
+        inner = RemoteEmbedder(
+            url=url, model=model, protocol=protocol, dim=dim, api_key=api_key, batch=batch, spec=spec
+        )
+    return CachedEmbedder(inner, spec, entries=cache_entries, batch=batch)
 
 
 def embeddable(text: str, max_chars: int) -> str | None:

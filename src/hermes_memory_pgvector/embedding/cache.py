@@ -14,15 +14,14 @@ from collections.abc import Sequence
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.base import Embedder, ModelInfo, Vector
-from hermes_memory_pgvector.embedding.known_models import spec_of
+from hermes_memory_pgvector.embedding.known_models import ModelSpec
 from hermes_memory_pgvector.fork import renew_after_fork
 
 
 class CachedEmbedder:
     """Any embedder behind a cache; `entries` 0 keeps nothing."""
 
-    def __init__(self, inner: Embedder, *, entries: int, batch: int = 64) -> None:
-        spec = spec_of(inner.model)
+    def __init__(self, inner: Embedder, spec: ModelSpec, *, entries: int, batch: int = 64) -> None:
         self._inner = inner
         self._capacity = max(0, entries)
         self._batch = max(1, batch)

@@ -176,4 +176,5 @@ def _embedder(settings: Settings, key: str | None, cache_entries: int) -> Embedd
         dim=settings.embed_dim,
         api_key=key,
         cache_entries=cache_entries,
+        prefixes=settings.embed_prefixes,
     )

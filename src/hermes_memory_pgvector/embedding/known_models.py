@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from hermes_memory_pgvector.errors import ConfigError
 
 DEFAULT_MAX_CHARS = 8_000
 SHORT_CONTEXT_CHARS = 2_000
@@ -86,6 +88,18 @@ _KNOWN: tuple[tuple[str, ModelSpec], ...] = (
 )
 
 _UNKNOWN = ModelSpec()
+
+
+def spec_with(model: str, prefixes: str) -> ModelSpec:
+    """The facts about a model, with the prefixes of the setting where it names any; ConfigError where it is wrong."""
+    spec = spec_of(model)
+    if not prefixes.strip():
+        return spec
+    parts = [] if prefixes.strip() == "none" else [part.partition("=") for part in prefixes.split("|") if part.strip()]
+    told = {name.strip(): value for name, sign, value in parts if sign}
+    if len(told) != len(parts) or not told.keys() <= {"query", "document"}:
+        raise ConfigError("embed_prefixes must be query=…|document=…|, none, or empty")
+    return replace(spec, query_prefix=told.get("query", ""), document_prefix=told.get("document", ""))
 
 
 def spec_of(model: str) -> ModelSpec:

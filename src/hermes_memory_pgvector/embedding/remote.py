@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.base import ModelInfo, ProtocolName, Vector, embeddable, unit_vector
 from hermes_memory_pgvector.embedding.http import HttpClient
-from hermes_memory_pgvector.embedding.known_models import spec_of
+from hermes_memory_pgvector.embedding.known_models import ModelSpec, spec_of
 from hermes_memory_pgvector.embedding.protocols import OLLAMA, OPENAI, EmbeddingProtocol, InputRefused, NotSpoken
 from hermes_memory_pgvector.embedding.url import Endpoint, parse_endpoint
 from hermes_memory_pgvector.errors import ConfigError, EmbeddingRejected, EmbeddingUnavailable
@@ -39,13 +39,15 @@ class RemoteEmbedder:
     """Embeds through one endpoint; thread-safe, nothing is contacted before the first call."""
 
     def __init__(
-        self, *, url: str, model: str, protocol: ProtocolName, dim: int | None, api_key: str | None, batch: int
-    ) -> None:
+        self, *, url: str, model: str, protocol: ProtocolName, dim: int | None, api_key: str | None, batch: int,
+        spec: ModelSpec | None = None,
+    ) -> None:  # fmt: skip
+        """Without `spec`, the facts are those that the model's name tells."""
         if not model.strip():
             raise ConfigError("embed_model is empty; name the model the endpoint serves")
         self._endpoint = parse_endpoint(url)
         self._model = model.strip()
-        self._spec = spec_of(self._model)
+        self._spec = spec or spec_of(self._model)
         self._protocol = _fixed_protocol(protocol, self._endpoint)
         self._decided: EmbeddingProtocol | None = None
         """What an open protocol turned out to be. Only an answer decides, not an outage or a refused key."""

@@ -118,8 +118,8 @@ CREATE TABLE embedding_models (
     is_current      boolean     NOT NULL DEFAULT false,
     unrelated_mean  real,
     unrelated_sd    real        CHECK (unrelated_sd > 0),
-    query_prefix    text        NOT NULL DEFAULT '',
-    document_prefix text        NOT NULL DEFAULT '',
+    query_prefix    text,
+    document_prefix text,
     created_at      timestamptz NOT NULL DEFAULT now(),
     UNIQUE (name, dim)
 );

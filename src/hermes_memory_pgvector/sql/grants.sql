@@ -12,7 +12,7 @@ GRANT SELECT ON hermes_pgvector_migrations, hermes_pgvector_installation, embedd
 -- Whoever changes the model says how far it has come; beginning, switching and cancelling are the owner's.
 GRANT UPDATE (seen_at, done, total, rate, problem) ON reembedding TO {role};
 -- Whoever embeds first measures the model.
-GRANT UPDATE (unrelated_mean, unrelated_sd) ON embedding_models TO {role};
+GRANT UPDATE (unrelated_mean, unrelated_sd, query_prefix, document_prefix) ON embedding_models TO {role};
 -- What was done stays: rows are added and read, never changed or deleted, and nobody says when or as whom but Postgres.
 GRANT SELECT, INSERT (actor, home_id, action, theme, subject, counts) ON audit_log TO {role};
 GRANT USAGE ON SEQUENCE audit_log_id_seq TO {role};

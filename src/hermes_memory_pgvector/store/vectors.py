@@ -128,9 +128,13 @@ def give_back(connection: Connection, keys: Sequence[Key], pause_seconds: float)
         connection.execute(statement("vectors/return_pending"), values)
 
 
-def set_scale(connection: Connection, model: EmbeddingModel, mean: float, sd: float) -> None:
-    """Note the cosine of unrelated texts in a model, unless somebody was first."""
-    connection.execute(statement("vectors/set_scale"), {"id": model.id, "mean": mean, "sd": sd})
+def set_scale(
+    connection: Connection, model: EmbeddingModel, scale: tuple[float, float] | None, prefixes: tuple[str, str]
+) -> None:
+    """Note the cosine of unrelated texts in a model, and what its texts have before them, unless somebody was first."""
+    mean, sd = scale or (None, None)
+    values = {"id": model.id, "mean": mean, "sd": sd, "query_prefix": prefixes[0], "document_prefix": prefixes[1]}
+    connection.execute(statement("vectors/set_scale"), values)
 
 
 def model_ids(connection: Connection) -> list[int]:

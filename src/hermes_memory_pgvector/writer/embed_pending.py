@@ -212,21 +212,22 @@ class Backlog:
             info = self._choose(model)
         self._note(mismatch(model, info))
         problem = self._problem
-        self._usable = None if problem or model is None else self._measured(model)
+        self._usable = None if problem or model is None else self._measured(model, info)
         return self._usable
 
-    def _measured(self, model: EmbeddingModel) -> EmbeddingModel:
+    def _measured(self, model: EmbeddingModel, info: ModelInfo) -> EmbeddingModel:
         """The model, measured once for everybody: only then can recall judge what is near in it."""
-        if model.is_measured:
+        if model.is_measured and model.query_prefix is not None:
             return model
         try:
-            scale = measure(self._chosen, Deadline.after(self._embed_seconds))
+            scale = None if model.is_measured else measure(self._chosen, Deadline.after(self._embed_seconds))
         except EmbeddingRejected as error:
             # Rows get their vectors all the same; recall goes by words and says so.
             self._note(str(error))
             return model
         with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
-            vectors.set_scale(connection, model, scale.mean, scale.sd)
+            measured = None if scale is None else (scale.mean, scale.sd)
+            vectors.set_scale(connection, model, measured, (info.query_prefix, info.document_prefix))
             return self._current_model.read(connection) or model
 
     def _choose(self, model: EmbeddingModel | None) -> ModelInfo:
@@ -267,6 +268,12 @@ def mismatch(model: EmbeddingModel | None, info: ModelInfo) -> str:
             f"the database's vectors are of {model.name} ({model.dim} dimensions), this process embeds with "
             f"{info.name} ({info.dim}); rows wait for their vectors; set embed_model to the database's model, "
             f"or change that for everybody with: {REEMBED_COMMAND}"
+        )
+    known = (model.query_prefix, model.document_prefix)
+    if None not in known and known != (info.query_prefix, info.document_prefix):
+        return (
+            f"the database's vectors of {model.name} were made with other prefixes than this process uses; rows wait "
+            "for their vectors; set embed_prefixes as where they were made"
         )
     return ""
 

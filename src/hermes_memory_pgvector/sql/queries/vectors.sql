@@ -164,9 +164,11 @@ FROM pending_vectors WHERE reason = '';
 
 
 -- set_scale --
--- Notes the cosine of unrelated texts in a model that nobody has measured yet.
-UPDATE embedding_models SET unrelated_mean = %(mean)s::real, unrelated_sd = %(sd)s::real
-WHERE id = %(id)s::integer AND unrelated_mean IS NULL;
+-- Notes the cosine of unrelated texts in a model, and what its texts have before them, where nobody has yet.
+UPDATE embedding_models
+SET unrelated_mean = coalesce(unrelated_mean, %(mean)s::real), unrelated_sd = coalesce(unrelated_sd, %(sd)s::real),
+    query_prefix = coalesce(query_prefix, %(query_prefix)s::text), document_prefix = coalesce(document_prefix, %(document_prefix)s::text)
+WHERE id = %(id)s::integer;
 
 
 -- typed_memories --
