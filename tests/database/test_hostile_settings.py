@@ -159,3 +159,48 @@ def test_a_damaged_identity_key_makes_no_new_person_and_loses_no_words(agent_hom
     agent_home.settle()
     assert agent_home.stored.themes() == {person}
     assert len(agent_home.stored.turns(person)) == 6
+
+
+# What keeps anybody from writing, from connecting, or only shows what the server was built with.
+NOT_SWEPT = {
+    "default_transaction_read_only", "transaction_read_only", "transaction_isolation", "transaction_deferrable",
+    "session_authorization", "role", "is_superuser", "seed", "in_hot_standby", "session_replication_role",
+    "zero_damaged_pages", "ignore_checksum_failure", "ignore_system_indexes", "allow_system_table_mods",
+}  # fmt: skip
+OTHERS = """
+SELECT name, vartype, setting, min_val, max_val, enumvals FROM pg_settings
+WHERE context IN ('user', 'superuser') AND vartype IN ('bool', 'enum', 'integer', 'real') AND name <> ALL (%s)
+ORDER BY name
+"""
+
+
+def other_values(kind: str, now: str, least: str | None, most: str | None, choices: list[str] | None) -> list[str]:
+    """What a setting may have besides its present value: every choice, or the ends of its range."""
+    if kind == "bool":
+        return ["off" if now == "on" else "on"]
+    found = choices if kind == "enum" else [least, most]
+    return [value for value in found or () if value is not None and value != now]
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("part", range(4))
+def test_no_setting_of_a_database_changes_a_word(database: Database, tmp_path: Path, part: int) -> None:
+    wrong: list[str] = []
+    with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+        rows = owner.execute(OTHERS, (list(NOT_SWEPT),)).fetchall()
+        cases = [(name, value) for name, *more in rows for value in other_values(*more)]
+        for number, (name, value) in enumerate(cases[part::4]):
+            one = sql.Identifier(database.name), sql.Identifier(name)
+            home = AgentHome.create(tmp_path / str(number), database)
+            try:
+                owner.execute(sql.SQL("ALTER DATABASE {} SET {} = {}").format(*one, sql.Literal(value)))
+                is_remembered(home)
+            except psycopg.errors.InvalidParameterValue:
+                pass  # more than this machine has
+            except (AssertionError, ValueError, psycopg.Error) as error:
+                wrong.append(f"{name} = {value}: {type(error).__name__} {str(error)[:200]}")
+            finally:
+                home.close()
+                owner.execute(sql.SQL("ALTER DATABASE {} RESET {}").format(*one))
+                owner.execute("TRUNCATE conversations, memory_entries, memory_operations CASCADE")
+    assert wrong == []

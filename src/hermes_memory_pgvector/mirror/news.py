@@ -30,6 +30,8 @@ class FileNews:
         self._masker = masker
         self._lock = threading.Lock()
         self._known: dict[Target, list[str]] = {}
+        self._told: dict[Target, list[str]] = {}
+        """What hooks have told since then, as they said it: they do not wait for a mask."""
 
     def has_mask(self, text: str) -> bool:
         """Whether something in a text is hidden."""
@@ -45,11 +47,12 @@ class FileNews:
         """A file was read and compared."""
         with self._lock:
             self._known[target] = list(entries)
+            self._told.pop(target, None)
 
     def told(self, target: Target, entries: Iterable[str]) -> None:
         """A hook has told of these entries in clear words."""
         with self._lock:
-            self._known.setdefault(target, []).extend(self._masker.mask(entry).text for entry in entries)
+            self._told.setdefault(target, []).extend(entries)
 
     def take(self, target: Target, new: Sequence[str], old: Sequence[str]) -> FileSays | None:
         """What a hook has written, by its words for it and for the entry before, any of which may be masked or missing.
@@ -60,7 +63,8 @@ class FileNews:
             now = self._read(target)
             if now is None:
                 return None
-            known = self._known.get(target, now)
+            told = [self._masker.mask(entry).text for entry in self._told.pop(target, ())]
+            known = [*self._known.get(target, [] if told else now), *told]
             fresh = [entry for entry in now if entry not in known]
             gone = [entry for entry in known if entry not in now]
             entries = fresh
