@@ -103,6 +103,29 @@ def contents(home: Path) -> list[str]:
     return [text for (text,) in stored(home).rows("SELECT content FROM conversations ORDER BY content")]
 
 
+def test_what_was_forgotten_after_a_backup_stays_out_when_it_is_put_back(installation: Commands) -> None:
+    here, file = installation, installation.folder / "old.tar"
+    (here.home / "memories").mkdir()
+    live = agent_home(here.home)
+    live.provider("live").sync_turn("Anna Schmidt moors at the quay", "Noted for Anna\u00a0Schmidt", session_id="s1")
+    live.provider("live").on_memory_write("add", "memory", "Anna Schmidt likes tea", metadata={})
+    live.settle()
+    live.close()
+    assert here.call("backup", "create", str(file), "--no-verify").code == 0
+    done = here.call("forget", "--match", "anna schmidt", "--execute", "--json")
+    assert (done.code, done.json["counts"]["turns"], done.json["counts"]["memories"]) == (0, 2, 1), done
+    assert here.call("forget", "--theme", "coder", "--execute").code == 0
+    assert "Saying 1 of hermes." in contents(here.home)
+    back = here.call("backup", "restore", str(file), "--execute")
+    assert back.code == 0, back
+    there = stored(here.home)
+    assert "Schmidt" not in there.everything()
+    assert there.themes() == {"hermes"}
+    assert "Saying 1 of hermes." in contents(here.home)
+    verified = here.call("forget", "--verify", str(done.json["receipt"]), "--match", "Anna Schmidt", "--json")
+    assert (verified.code, "there is no receipt" in verified.err) == (1, True), verified
+
+
 def test_what_was_acknowledged_comes_back_once_on_another_machine(installation: Commands, tmp_path: Path) -> None:
     here = installation
     coder = here.home / "profiles" / "coder"

@@ -35,8 +35,6 @@ CHANGING: dict[str, tuple[str, ...]] = {
     "undo": ("e2",),
     "edit": ("m3", "--text", "Roses need shade"),
     "mute": ("t101",),
-    "prune": ("--theme", "market", "--older-than", "2026-03-02"),
-    "scan": (),
     "forget": ("--theme", "garden"),
 }
 """For every command that takes --execute, in an order in which each finds something to do: how to call it."""

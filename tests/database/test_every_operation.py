@@ -39,6 +39,7 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
     "edit": (("m1", "--text", "Prices fall in autumn"), ("m1", "--text", "Prices rise in spring")),
     "undo": (("e1",), ("--to", "2026-03-05T12:00", "--theme", "market")),
     "mute": (("t101",), ("m1", "t101"), ("--session", "s1", "--theme", "market")),
+    "forget": (("m1", "t101"), ("--match", "pilot boat", "--theme", "market"), ("--session", "s1"), ("--secrets",)),
     "theme": (("rename", "market", "harbour"), ("merge", "garden", "market")),
     "activity": ((), ("--theme", "market")),
     "status": ((),),

@@ -27,8 +27,6 @@ ROWS = """
 INSERT INTO conversations (agent_identity, session_id, role, content, ts)
 SELECT theme, 's', 'user', theme || ' ' || days, now() - days * interval '1 day'
 FROM unnest(ARRAY['market', 'garden', 'vault']) AS theme, unnest(ARRAY[1, 26, 28, 40, 400]) AS days;
-INSERT INTO delegations (agent_identity, session_id, child_session_id, task_digest, ts)
-SELECT 'market', 's', 'c' || days, '', now() - days * interval '1 day' FROM unnest(ARRAY[1, 40]) AS days;
 INSERT INTO pending_vectors (agent_identity, kind, id) SELECT agent_identity, 'turn', id FROM conversations;
 INSERT INTO memory_entries (agent_identity, target, content, updated_at) VALUES
     ('market', 'memory', 'old', now() - interval '400 days'), ('market', 'memory', 'new', now());
@@ -49,38 +47,39 @@ def turns(database: Database) -> dict[str, int]:
     return dict(Stored(database.owner_dsn).rows("SELECT agent_identity, count(*) FROM conversations GROUP BY 1"))
 
 
-def test_prune_follows_the_settings_and_changes_nothing_before_it_is_told_to(
+def test_expired_follows_the_settings_and_changes_nothing_before_it_is_told_to(
     commands: Commands, database: Database
 ) -> None:
     stored = Stored(database.owner_dsn)
     with nothing_changes(stored):
-        dry = commands.call("prune", "--json").json
+        dry = commands.call("forget", "--expired", "--json").json
     assert (dry["executed"], dry["counts"]) == (False, {"turns": 3, "memories": 0})
-    assert {each["theme"]: each["turns"] for each in dry["themes"]} == {"market": 2, "garden": 1}
+    assert {each["theme"]: each["turns"] for each in dry["samples"]} == {"market": 2, "garden": 1}
     status = commands.call("status", "--json").json["stored"]["expiring"]
     assert {each["theme"]: (each["now"], each["soon"]) for each in status} == {"market": (2, 2), "garden": (1, 0)}
     assert "expiring" in commands.call("status").out
     done = commands.call("prune", "--execute", "--json").json
-    assert done["counts"] == {"turns": 3, "delegations": 1}
+    assert done["counts"] == {"turns": 3}
     assert turns(database) == {"market": 3, "garden": 4, "vault": 5}
     assert stored.count("pending_vectors") == 12
-    assert stored.count("delegations") == 1
     assert stored.count("memory_entries") == 2
-    assert "nothing to prune" in commands.call("prune", "--execute").out
-    ((action, counts),) = stored.rows("SELECT action, counts FROM audit_log")
-    assert (action, counts) == ("prune", {"turns": 3, "delegations": 1})
+    assert "there is nothing" in commands.call("forget", "--expired").out
+    ((action, subject, counts),) = stored.rows("SELECT action, subject, counts FROM audit_log")
+    assert (action, subject, counts) == ("forget", "expired", {"turns": 3})
 
 
-def test_prune_by_age_and_theme_and_what_it_does_not_understand(commands: Commands, database: Database) -> None:
-    assert commands.call("prune", "--theme", "vault", "--older-than", "27d", "--execute").code == 0
-    assert turns(database) == {"market": 5, "garden": 5, "vault": 2}
-    assert commands.call("prune", "--days", "300", "--execute").code == 0
-    assert turns(database) == {"market": 4, "garden": 4, "vault": 2}
-    unknown = commands.call("prune", "--theme", "markte", "--days", "1")
+def test_expired_in_one_theme_and_what_it_does_not_understand(commands: Commands, database: Database) -> None:
+    assert commands.call("forget", "--expired", "--theme", "garden", "--execute").code == 0
+    assert turns(database) == {"market": 5, "garden": 4, "vault": 5}
+    assert commands.call("forget", "--theme", "vault", "--before", "27d", "--execute").code == 0
+    assert turns(database) == {"market": 5, "garden": 4, "vault": 2}
+    unknown = commands.call("forget", "--expired", "--theme", "markte")
     assert unknown.code == 1
     assert "market" in unknown.err
+    both = commands.call("forget", "--expired", "--match", "market")
+    assert (both.code, "say by themselves" in both.err) == (2, True)
     commands.configure(dsn=commands.config["memory"]["pgvector"]["dsn"])
-    nothing = commands.call("prune")
+    nothing = commands.call("forget", "--expired")
     assert nothing.code == 1
     assert "ttl_days" in nothing.err
 
@@ -141,14 +140,13 @@ def test_a_home_sweeps_only_themes_it_writes_to_or_names_and_memories_nobody_els
     assert turns(database) == {"market": 5, "garden": 4, "vault": 5}
     assert stored.memories("market") == [("memory", "new"), ("memory", "held by another")]
     assert stored.memories("vault") == [("memory", "held by another")]
-    assert stored.count("delegations") == 1
 
 
 def test_a_rule_that_keeps_turns_holds_under_their_new_name(commands: Commands, database: Database) -> None:
     warned = commands.call("theme", "merge", "vault", "market")
     assert "how long vault keeps its turns" in warned.everything
     assert commands.call("theme", "merge", "vault", "market", "--execute").code == 0
-    assert commands.call("prune", "--execute").code == 0
+    assert commands.call("forget", "--expired", "--execute").code == 0
     assert turns(database) == {"market": 10, "garden": 4}
     now = datetime.now(UTC)
     settings = parse({"file": {"ttl_days": {"turns": 90, "theme:a": 30, "theme:b": 0, "theme:c": 10}}}).settings
@@ -172,7 +170,7 @@ def test_a_memory_that_somebody_added_again_stays_and_makes_no_receipt(
     stored, pool = agent_home.stored, agent_home.engine.pool
     for cut, count in ((350, 0), (30, 1), (30, 1)):
         sweep_once(pool, Rules(None, memories=now - timedelta(days=cut)), "home")
-        assert stored.count("erasure_receipts") == count
+        assert stored.count("receipts") == count
     assert sorted(stored.memories("market")) == [("memory", "Likes tea"), ("memory", "Was new")]
     # What is said of entries that stay is kept.
     assert stored.rows("SELECT content, home_id FROM memory_operations ORDER BY at") == [

@@ -251,7 +251,7 @@ def test_a_file_gives_no_orders_and_what_it_says_beside_rows_is_counted(homes: l
         ("Is less trusted", "import", "untrusted", None),
     ]
     assert stored.rows("SELECT DISTINCT homes::text FROM memory_entries") == [("{}",)]
-    for table in ("theme_aliases", "erasure_receipts", "tombstones", "receipts", "forgotten", "memory_files"):
+    for table in ("theme_aliases", "receipts", "forgotten", "memory_files"):
         if stored.rows("SELECT FROM pg_class WHERE relname = %s", table):
             assert stored.count(table) == 0, table
     # What is here already is not hidden on the word of a file.

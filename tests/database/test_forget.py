@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
+import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from docs.pages import page
 
 from hermes_memory_pgvector.clock import Clock
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import Journal, Urgency, codec
 from hermes_memory_pgvector.mirror import mirror
+from hermes_memory_pgvector.ops.forget import drain, forget, host
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+from hermes_memory_pgvector.runtime.flush import EmptyJournal
 from hermes_memory_pgvector.runtime.registry import close_all, engine_for
 from hermes_memory_pgvector.server.binaries import installed_binaries
 from hermes_memory_pgvector.values import AddTurn, Moment
@@ -71,6 +73,9 @@ class Home:
 
     def memory_file(self, *entries: str, target: str = "MEMORY.md") -> None:
         (self.path / "memories" / target).write_text("\n§\n".join(entries), encoding="utf-8")
+
+    def memory_text(self, target: str = "MEMORY.md") -> str:
+        return (self.path / "memories" / target).read_text(encoding="utf-8")
 
     def state_db(self, *messages: tuple[str, str, str]) -> None:
         with host_state(self.path) as store:
@@ -127,6 +132,11 @@ def home(tmp_path: Path, database: Database) -> Iterator[Home]:
     made.close()
 
 
+def nothing_waits(home: Home) -> bool:
+    marks = dict(home.stored.rows("SELECT writer, position FROM journal_writers"))
+    return not any(True for _ in drain.waiting(home.path, marks))
+
+
 def by_every_door(home: Home) -> None:
     """The canary comes in by every door there is; something else stands beside it each time."""
     agent = home.provider()
@@ -137,7 +147,7 @@ def by_every_door(home: Home) -> None:
     agent.sync_turn(f"{CANARY} called about the delivery", OTHER, session_id="s1")
     agent.sync_turn("What else is there to be done today?", "Nothing that I know of, enjoy the day", session_id="s1")
     agent.on_delegation(f"Find the number of {CANARY}", "It is 4711", child_session_id="c1")
-    home.memory_file("Likes coffee", "Tea is out", f"{CANARY} stands in the file", "Wifi is hummingbird")
+    home.memory_file("Likes coffee", "Tea is out", f"{CANARY}\u00a0stands in the file", "Wifi is hummingbird")
     home.memory_file(f"{CANARY} is 52", target="USER.md")
     home.settle()
     home.close()
@@ -150,7 +160,7 @@ def by_every_door(home: Home) -> None:
         for content in (f"{CANARY} came by an import", "Imported beside it")
     ]  # fmt: skip
     (home.path / "brought.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    assert home.commands.call("import", "jsonl", str(home.path / "brought.jsonl")).code == 0
+    assert home.commands.call("import", str(home.path / "brought.jsonl"), "--execute").code == 0
     with psycopg.connect(home.database.owner_dsn) as owner:
         payload = codec.encode([home.turn(f"{CANARY} was rejected"), home.turn("Rejected beside it")])
         for number, each in enumerate((payload, b"unreadable " + CANARY.encode())):
@@ -174,45 +184,47 @@ def test_a_text_that_came_by_every_door_is_forgotten_and_stays_forgotten(home: H
     with nothing_changes(home.stored):
         dry = home.commands.call("forget", "--match", CANARY.upper(), "--json")
     assert dry.code == 0, dry
-    assert dry.json["counts"] == {
-        "turns": 3, "memories": 2, "history": 4, "delegations": 0, "dead_letters": 2, "journal_items": 8,
-        "recall_log": 1, "stamps": 0,
-    }  # fmt: skip
-    assert [Path(each["path"]).name for each in dry.json["files"]] == ["MEMORY.md", "USER.md"]
+    counts = dry.json["counts"]
+    assert (counts["turns"], counts["memories"], counts["rejected"], counts["waiting"]) == (3, 2, 2, 2)
+    assert (counts["entries"], [Path(each.partition(",")[0]).name for each in dry.json["files"]]) == (
+        2, ["MEMORY.md", "USER.md"],
+    )  # fmt: skip
     assert dry.json["host_messages"] == 1
 
     done = home.commands.call("forget", "--match", CANARY.upper(), "--execute", "--json")
     assert done.code == 0, done
     assert home.hits() == []
-    receipt = done.json["receipt"]["id"]
+    assert home.memory_text() == "Likes coffee\n§\nTea is out\n§\nWifi is hummingbird"
+    assert home.memory_text("USER.md") == ""
+    receipt = str(done.json["receipt"])
     assert CANARY not in done.out
 
-    # Nothing else went.
+    # Nothing else went, and what waited beside it has arrived.
     assert {content for _, content in home.stored.memories("marketing")} == {"Likes coffee", "Tea is out"}
     assert home.stored.memories("hermes") == [("memory", "Wifi is hummingbird")]
-    assert {content for _, _, content in home.stored.turns("marketing")} >= {OTHER}
+    assert {content for _, _, content in home.stored.turns("marketing")} >= {OTHER, "Somebody else waits beside it"}
 
-    passed = home.commands.call("forget", "--verify", str(receipt), "--match", CANARY, "--json")
-    assert [each for each in passed.json["checks"] if each["found"]] == []
-    assert (passed.code, passed.json["passed"]) == (0, True)
-    assert any("backups" in each for each in passed.json["unverified"])
+    # All that is left is the host's own, and it is said how to delete that.
+    passed = home.commands.call("forget", "--verify", receipt, "--match", CANARY, "--json")
+    assert [(each["ours"], each["remedy"]) for each in passed.json["places"] if each["found"]] == [
+        (False, "hermes sessions delete s9")
+    ]
+    assert passed.code == 3
+    assert home.commands.call("forget", "--verify", receipt).code == 0
 
-    # The old journals again, as after a restored backup; the file with the entry in it; the host's store.
+    # The old journals again, as after a restored backup; old exports; what the host's own store still has.
     shutil.rmtree(home.folder / "journal")
     shutil.copytree(tmp_path / "old" / "journal", home.folder / "journal")
     with psycopg.connect(home.database.owner_dsn) as owner:
         owner.execute("DELETE FROM journal_writers")
     home.provider(session="s2").sync_turn("A new day begins", "So it does, and a fine one", session_id="s2")
-    home.memory_file("Likes coffee", f"{CANARY} stands in the file", "Wifi is kolibri")
-    waiting = {"Somebody else waits beside it"}
+    waiting = {"A new day begins"}
     wait_until(lambda: {each for _, _, each in home.stored.turns("marketing")} >= waiting)
     home.settle()
-    # The process has cleaned the files that were put back, too.
-    wait_until(lambda: home.hits() == [])
+    wait_until(lambda: nothing_waits(home))
     home.close()
-    # Old exports, and what the host's own store still has of the sessions.
-    for source in (("jsonl", str(tmp_path / "old.jsonl")), ("jsonl", str(home.path / "brought.jsonl")), ("state",)):
-        brought = home.commands.call("import", *source, "--json")
+    for source in ((str(tmp_path / "old.jsonl"),), (str(home.path / "brought.jsonl"),), ("state",)):
+        brought = home.commands.call("import", *source, "--execute", "--json")
         assert brought.code == 0, brought
     assert "Imported beside it" in {content for _, _, content in home.stored.turns("marketing")}
     assert OTHER in {content for _, _, content in home.stored.turns("hermes")}
@@ -220,14 +232,11 @@ def test_a_text_that_came_by_every_door_is_forgotten_and_stays_forgotten(home: H
     assert home.stored.turns("marketing", CANARY) == []
     assert CANARY.lower() not in everything
     assert "zanzibar" not in everything
-    assert {content for _, content in home.stored.memories("hermes")} == {"Wifi is kolibri"}
 
     (row,) = home.stored.rows("SELECT subject, counts FROM audit_log WHERE action = 'forget'")
-    assert (row[0], row[1]["turns"]) == (f"receipt {receipt}", 3)
-
-    assert home.commands.call("forget", "--verify", str(receipt), "--match", CANARY).code == 0
+    assert row[0] == f"receipt {receipt}"
     (home.folder / "journal" / "forgotten.bak").write_text(f"a copy with {CANARY} in it", encoding="utf-8")
-    assert home.commands.call("forget", "--verify", str(receipt), "--match", CANARY).code == 1
+    assert home.commands.call("forget", "--verify", receipt, "--match", CANARY).code == 1
 
 
 def test_words_said_after_they_were_forgotten_are_new(home: Home) -> None:
@@ -252,11 +261,15 @@ def test_words_said_after_they_were_forgotten_are_new(home: Home) -> None:
     assert home.stored.memories("marketing") == [("memory", f"{CANARY} likes tea")]
 
 
-def test_an_entry_is_withheld_until_the_file_was_seen_without_it(home: Home) -> None:
+def test_an_entry_in_the_file_of_another_machine_stays_out(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     home.memory_file(f"{CANARY} likes tea", "Wifi is hummingbird")
     home.provider()
     home.settle()
-    assert home.commands.call("forget", "--match", CANARY, "--execute").code == 0
+    with monkeypatch.context() as patched:
+        # Nobody here can edit the file.
+        patched.setattr(host, "entries", lambda _: iter(()))
+        assert home.commands.call("forget", "--match", CANARY, "--execute").code == 0
+    assert CANARY in home.memory_text()
     home.memory_file(f"{CANARY} likes tea", "Wifi is kolibri")
     home.settle()
     assert home.stored.memories("hermes") == [("memory", "Wifi is kolibri")]
@@ -267,59 +280,163 @@ def test_an_entry_is_withheld_until_the_file_was_seen_without_it(home: Home) -> 
     assert {content for _, content in home.stored.memories("hermes")} == {"Wifi is kolibri", f"{CANARY} likes tea"}
 
 
+def test_a_file_that_is_compared_for_the_first_time_does_not_bring_it_back(home: Home) -> None:
+    agent = home.provider()
+    agent.on_memory_write("add", "memory", f"{CANARY} likes tea", metadata={})
+    home.settle()
+    home.close()
+    assert home.commands.call("forget", "--match", CANARY, "--execute").code == 0
+    with psycopg.connect(home.database.owner_dsn) as owner:
+        owner.execute("DELETE FROM memory_files")
+        owner.execute("UPDATE forgotten SET until = until + interval '1 second'")
+    home.memory_file(f"{CANARY.upper()}  likes tea", "Wifi is hummingbird")
+    home.provider(theme="hermes")
+    home.settle()
+    assert home.stored.memories("hermes") == [("memory", "Wifi is hummingbird")]
+
+
 @pytest.mark.parametrize(
     ("where", "statement"),
     [
-        ("conversations", "INSERT INTO conversations (agent_identity, session_id, role, content, ts) VALUES"
+        ("table of turns", "INSERT INTO conversations (agent_identity, session_id, role, content, ts) VALUES"
          " ('marketing', 's', 'user', %s, '2020-01-01')"),
-        ("memory_operations", "INSERT INTO memory_operations (agent_identity, target, order_us, writer, seq, part,"
-         " action, previous, at) VALUES ('marketing', 'memory', 1, 'w', 1, 1, 'remove', %s, '2020-01-01')"),
+        ("table of memories", "INSERT INTO memory_entries (agent_identity, target, content, updated_at) VALUES"
+         " ('marketing', 'memory', %s, '2020-01-01')"),
+        ("table of events", "INSERT INTO memory_operations (agent_identity, target, order_us, writer, seq, part,"
+         " action, content, at) VALUES ('marketing', 'memory', 1, 'w', 1, 1, 'add', %s, '2020-01-01')"),
     ],
 )  # fmt: skip
-def test_a_leftover_makes_the_proof_fail(home: Home, where: str, statement: str) -> None:
+def test_a_row_put_back_makes_the_proof_fail_and_is_named(home: Home, where: str, statement: str) -> None:
     agent = home.provider()
     said = f"{CANARY} called about the delivery"
     agent.sync_turn(said, OTHER, session_id="s1")
     agent.on_memory_write("add", "memory", said, metadata={})
     home.settle()
     home.close()
-    receipt = home.commands.call("forget", "--match", CANARY, "--execute", "--json").json["receipt"]["id"]
-    assert home.commands.call("forget", "--verify", str(receipt)).code == 0
+    receipt = str(home.commands.call("forget", "--match", CANARY, "--execute", "--json").json["receipt"])
+    assert home.commands.call("forget", "--verify", receipt).code == 0
     with psycopg.connect(home.database.owner_dsn) as owner:
-        owner.execute(statement.encode(), (said,))
-    failed = home.commands.call("forget", "--verify", str(receipt), "--json")
+        owner.execute(statement.encode(), (said.upper().replace(" ", "\n"),))
+    failed = home.commands.call("forget", "--verify", receipt, "--json")
     assert failed.code == 1
-    assert [each["where"] for each in failed.json["checks"] if each["found"] > 0] == [f"table {where}"]
+    assert [each["where"] for each in failed.json["places"] if each["found"]] == [where]
+    assert "1 left of what can be taken out" in home.commands.call("forget", "--verify", receipt).out
 
 
-def test_a_leftover_in_a_file_or_a_lost_tombstone_makes_the_proof_fail(home: Home) -> None:
+def test_what_waits_in_a_journal_again_or_stands_in_a_file_is_named(home: Home) -> None:
     home.provider().sync_turn(f"{CANARY} called about the delivery", OTHER, session_id="s1")
     home.settle()
     home.close()
     old = home.turn(f"{CANARY} called about the delivery")
-    receipt = home.commands.call("forget", "--match", CANARY, "--execute", "--json").json["receipt"]["id"]
+    receipt = str(home.commands.call("forget", "--match", CANARY, "--execute", "--json").json["receipt"])
     home.journal(old)
-    failed = home.commands.call("forget", "--verify", str(receipt), "--json")
+    failed = home.commands.call("forget", "--verify", receipt, "--json")
     assert failed.code == 1
-    assert [each["where"].split()[0] for each in failed.json["checks"] if each["found"] > 0] == ["journal"]
+    assert [each["where"].split()[0] for each in failed.json["places"] if each["found"]] == ["journals"]
     shutil.rmtree(home.folder / "journal")
-    assert home.commands.call("forget", "--verify", str(receipt)).code == 0
-    with psycopg.connect(home.database.owner_dsn) as owner:
-        owner.execute("DELETE FROM tombstones")
-    assert home.commands.call("forget", "--verify", str(receipt), "--json").json["intact"] is False
+    assert home.commands.call("forget", "--verify", receipt).code == 0
+    home.memory_file(f"{CANARY} is 52", target="USER.md")
+    left = home.commands.call("forget", "--verify", receipt, "--match", CANARY, "--json")
+    assert (left.code, [Path(each["where"]).name for each in left.json["places"] if each["found"]]) == (3, ["USER.md"])
 
 
-def test_a_running_process_takes_it_out_of_the_file_it_is_writing_to(home: Home) -> None:
+def test_a_running_process_stores_what_waits_and_lets_go_of_its_files(home: Home) -> None:
     agent = home.provider()
     agent.sync_turn(f"{CANARY} called about the delivery", OTHER, session_id="s1")
-    home.settle()
     done = home.commands.call("forget", "--match", CANARY, "--execute", "--json")
     assert done.code == 0, done
+    assert done.json["counts"]["turns"] == 1
     assert home.hits() == []
     agent.sync_turn("Life goes on after that", "It does indeed, day by day", session_id="s1")
     home.settle()
     assert ("user", "s1", "Life goes on after that") in home.stored.turns("marketing")
     home.close()
+
+
+def test_a_process_that_does_not_answer_is_named(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drain, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(EmptyJournal, "run", lambda _: 60.0)
+    agent = home.provider()
+    agent.sync_turn(f"{CANARY} called about the delivery", OTHER, session_id="s1")
+    home.settle()
+    done = home.commands.call("forget", "--match", CANARY, "--execute", "--json")
+    assert done.code == 3
+    assert ["has not emptied its journal" in each["text"] for each in done.json["left"]] == [True]
+    assert home.stored.turns("marketing", CANARY) == []
+    assert not list((home.folder / "journal").glob("*.flush"))
+
+
+def test_a_server_whose_clock_is_ahead_refuses_nothing_new(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command's own clock is ahead here, or the server's is: a mark reaches no further than the earlier of both."""
+    home.provider("trading").sync_turn(f"{CANARY} called about the delivery", OTHER, session_id="s1")
+    home.settle()
+    home.close()
+    with psycopg.connect(home.database.owner_dsn) as owner:
+        owner.execute("UPDATE conversations SET ts = '2099-01-01'")
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+
+    class Ahead(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return tomorrow
+
+    with monkeypatch.context() as patched:
+        patched.setattr(forget, "datetime", Ahead)
+        assert home.commands.call("forget", "--theme", "trading", "--execute").code == 0
+    assert home.stored.themes() == set()
+    ((latest,),) = home.stored.rows("SELECT max(until) FROM forgotten")
+    assert latest <= datetime.now(UTC)
+    home.provider("trading").sync_turn("A fresh start for trading", "Good luck with it", session_id="s1")
+    home.settle()
+    assert len(home.stored.turns("trading")) == 2
+
+
+@pytest.mark.parametrize("step", ["erase", "insert", "append", "take_out", "commit"])
+def test_whoever_is_killed_at_any_step_runs_it_again(home: Home, step: str) -> None:
+    home.provider().sync_turn(f"{CANARY} called about the delivery", OTHER, session_id="s1")
+    home.provider().on_memory_write("add", "memory", f"{CANARY} likes tea", metadata={})
+    home.memory_file(f"{CANARY} likes tea", "Wifi is hummingbird")
+    home.settle()
+    home.close()
+    program = Path(home.path / "killed.py")
+    program.write_text(KILLED, encoding="utf-8")
+    command = [sys.executable, str(program), step, "--hermes-home", str(home.path), "forget", "--match", CANARY]
+    done = subprocess.run([*command, "--execute"], capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert home.stored.count("receipts") == (step == "commit")
+    again = home.commands.call("forget", "--match", CANARY, "--execute", "--json")
+    assert again.code == 0, again
+    assert home.hits() == []
+    assert home.memory_text() == "Wifi is hummingbird"
+    receipts = home.commands.call("list", "receipts", "--json").json["rows"]
+    assert all(
+        home.commands.call("forget", "--verify", str(each["id"]), "--match", CANARY).code == 0 for each in receipts
+    )
+
+
+KILLED = """
+import os, signal, sys
+from hermes_memory_pgvector.mirror import edit_file
+from hermes_memory_pgvector.ops.forget import bars, forget, host, rows
+from hermes_memory_pgvector.store import marks
+from hermes_memory_pgvector.command import main
+
+def kill(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def killed_after(module, name):
+    real = getattr(module, name)
+    def run(*given, **named):
+        done = real(*given, **named)
+        kill()
+    setattr(module, name, run)
+
+step = sys.argv.pop(1)
+where = {"erase": (rows, "erase"), "insert": (marks, "insert"), "append": (bars, "append"),
+         "take_out": (host, "take_out"), "commit": (forget, "command")}
+killed_after(*where[step])
+sys.exit(main())
+"""
 
 
 def test_a_theme_a_session_a_person_rows_and_what_is_old(home: Home) -> None:
@@ -336,40 +453,55 @@ def test_a_theme_a_session_a_person_rows_and_what_is_old(home: Home) -> None:
     unknown = home.commands.call("forget", "--theme", "marketin")
     assert unknown.code == 1
     assert "did you mean marketing?" in unknown.err
-    assert home.commands.call("forget").code == 1
-    keys = {name: set(home.commands.call(*name.split(), "--json").json) for name in (
-        "forget --theme marketing", "prune --days 900",
-    )}  # fmt: skip
-    for name, found in keys.items():
-        (line,) = [
-            each
-            for each in page("docs/reference/json.md").text.splitlines()
-            if each.startswith(f"| `{name.split()[0]}` |")
-        ]
-        assert found == set(re.findall(r"`(\w+)`", line.split(" | ")[1].partition("; `moved`")[0]))
+    assert home.commands.call("forget").code == 2
     assert home.commands.call("forget", "--user", "anna").code == 1
     with nothing_changes(home.stored):
         assert home.commands.call("forget", "--theme", "marketing").code == 0
-        assert home.commands.call("forget", "--before", "2020-01-01", "--json").json["counts"]["turns"] == 0
+        assert home.commands.call("forget", "--before", "2020-01-01", "--json").json["counts"] == {}
 
     ((first,),) = home.stored.rows("SELECT min(id) FROM memory_entries WHERE agent_identity = 'marketing'")
-    one = home.commands.call("forget", "--id", f"m{first}", "--execute", "--json").json["counts"]
+    one = home.commands.call("forget", f"m{first}", "--execute", "--json").json["counts"]
     assert (one["memories"], one.get("turns", 0)) == (1, 0)
     session = home.commands.call("forget", "--session", "s2", "--execute", "--json").json["counts"]
-    assert (session["memories"], session["turns"], session["delegations"]) == (1, 3, 1)
+    assert (session["memories"], session["turns"]) == (1, 3)
     person = home.commands.call("forget", "--user", "agent:main:whatsapp:dm:4915112345678", "--execute", "--json")
     assert person.json["counts"]["turns"] == 2
     theme = home.commands.call("cleanup", "--theme", "trading", "--execute", "--json").json["counts"]
-    assert (theme["memories"], theme["turns"], theme["delegations"]) == (1, 3, 1)
+    assert (theme["memories"], theme["turns"]) == (1, 3)
     assert home.stored.themes() == {"marketing"}
     assert len(home.stored.turns("marketing")) == 3
     rest = home.commands.call("forget", "--before", "2100-01-01", "--execute", "--json")
     assert rest.json["counts"]["turns"] == 3
     assert home.stored.themes() == set()
-    assert len(home.commands.call("forget", "--receipts", "--json").json) == 5
+    assert len(home.commands.call("list", "receipts", "--json").json["rows"]) == 5
     # What was said in the theme before it was forgotten stays out, whoever brings it; what is said now is stored.
     then = Moment(int(datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1e6), 1)
     home.journal(AddTurn("trading", "late", "user", "Never seen before", 1, then, True))
     home.provider("trading", "s7").sync_turn("A fresh start for trading", "Good luck with it", session_id="s7")
     home.settle()
     wait_until(lambda: len(home.stored.turns("trading")) == 2)
+
+
+def test_an_event_and_a_rejected_record_go_by_their_names(home: Home) -> None:
+    agent = home.provider()
+    agent.on_memory_write("add", "memory", f"{CANARY} likes tea", metadata={})
+    agent.on_memory_write("add", "memory", "Likes coffee", metadata={})
+    agent.on_memory_write("replace", "memory", "Likes cocoa", metadata={"old_text": "Likes coffee"})
+    home.settle()
+    home.close()
+    with psycopg.connect(home.database.owner_dsn) as owner:
+        payload = codec.encode([home.turn(f"{CANARY} was rejected")])
+        owner.execute(
+            "INSERT INTO dead_letters (writer, position, payload, reason) VALUES ('w', 1, %s, 'x')", (payload,)
+        )
+    ((tea, letter),) = home.stored.rows("SELECT (SELECT min(id) FROM memory_operations), (SELECT id FROM dead_letters)")
+    done = home.commands.call("forget", f"e{tea}", f"d{letter}", "--execute", "--json")
+    assert (done.json["counts"]["memories"], done.json["counts"]["rejected"]) == (1, 1), done
+    assert home.stored.memories("marketing") == [("memory", "Likes cocoa")]
+    assert [row[0] for row in home.stored.rows("SELECT action FROM memory_operations ORDER BY id")] == [
+        "add",
+        "replace",
+    ]
+    assert home.stored.count("dead_letters") == 0
+    both = home.commands.call("forget", "m1", "--match", CANARY)
+    assert (both.code, "leave the other options out" in both.err) == (2, True)

@@ -15,7 +15,6 @@ from psycopg.rows import TupleRow
 import hermes_memory_pgvector
 from hermes_memory_pgvector.schema import migrate
 from hermes_memory_pgvector.schema.model_tables import ModelSpec
-from hermes_memory_pgvector.store.tombstones import keyed_hash
 from hermes_memory_pgvector.text.words import fold
 from testing.postgres import Database
 
@@ -72,8 +71,7 @@ def test_none_runs_with_the_owners_rights_or_settings_of_its_own(owner: psycopg.
     """But for triggers, which are not on the way of a question."""
     odd = owner.execute(
         "SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND starts_with(proname, 'hermes_')"
-        " AND (prosecdef OR proconfig IS NOT NULL AND prorettype <> 'trigger'::regtype"
-        " AND proname NOT IN ('hermes_find_texts'))"
+        " AND (prosecdef OR proconfig IS NOT NULL AND prorettype <> 'trigger'::regtype)"
     ).fetchall()
     assert odd == []
 
@@ -164,35 +162,3 @@ def test_lexemes_of_a_row_follow_its_words_its_theme_and_whether_it_is_hidden(
     assert set(value(owner, lexemes)) == {"~=dm-b", "mous", "lion"}
     owner.execute("UPDATE conversations SET hidden_by = 1")
     assert value(owner, lexemes) == []
-
-
-def test_tombstone_is_the_hash_that_python_computes(owner: psycopg.Connection[TupleRow]) -> None:
-    key = bytes(value(owner, "key FROM erasure_key"))
-    assert len(key) == 32
-    for parts in (("turn", "theme", "ünïcode\nwords"), ("scope", "", ""), ("entry", "x" * 10_000)):
-        found = bytes(value(owner, "hermes_tombstone(%s, %s)", key, list(parts)))
-        assert found == keyed_hash(key, *parts)
-        assert len(found) == 16
-    assert value(owner, "hermes_tombstone(%s, %s)", key, ["turn", "a", None]) is not None
-
-
-def test_find_texts_looks_into_every_column_of_every_table(
-    database: Database, owner: psycopg.Connection[TupleRow]
-) -> None:
-    owner.execute(
-        "INSERT INTO conversations (session_id, role, content) VALUES ('s', 'user', 'A Quokka here');"
-        "INSERT INTO conversations (agent_identity, session_id, role, content, ts) VALUES"
-        " ('t', 'quokka-1', 'user', 'only the name of its session', '2020-01-01'),"
-        " ('t', 's', 'user', 'quokka', '2130-01-01');"
-        "INSERT INTO memory_entries (target, content, metadata) VALUES ('memory', 'x', '{\"a\": \"QUOKKA\"}'),"
-        " ('memory', 'y', '{\"session_id\": \"quokka-1\"}');"
-        "INSERT INTO dead_letters (writer, position, payload, reason) VALUES ('w', 1, 'a quokka', 'r')"
-    )
-    asked = "SELECT table_name, rows, newer, in_names FROM hermes_find_texts(%s, %s, now())"
-    with psycopg.connect(database.runtime_dsn) as runtime:
-        rows = runtime.execute(asked, (["quokka"], None)).fetchall()
-        some = runtime.execute(asked, (["quokka"], ["t"])).fetchall()
-    found = {name: rest for name, *rest in rows if any(rest)}
-    assert found == {"conversations": [1, 1, 1], "memory_entries": [1, 0, 0], "dead_letters": [1, 0, 0]}
-    assert {name for name, *_ in rows} >= {"memory_operations", "memory_files", "audit_log", "pg_stats"}
-    assert {name: rest for name, *rest in some if any(rest)} == {"conversations": [0, 1, 1], "dead_letters": [1, 0, 0]}

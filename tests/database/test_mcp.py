@@ -290,7 +290,7 @@ def test_what_another_agent_remembers_is_carried_forgotten_and_undone(
     forgotten = commands.call("forget", "--theme", "market", "--execute", "--json")
     assert forgotten.code == 0, forgotten
     assert stored.rows(HELD) == []
-    receipt = str(forgotten.json["receipt"]["id"])
+    receipt = str(forgotten.json["receipt"])
     verified = commands.call("forget", "--verify", receipt)
     assert verified.code == 0, verified
     assert "home mcp" not in verified.everything

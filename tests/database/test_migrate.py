@@ -182,7 +182,7 @@ def test_functions_are_made_anew_in_place_of_older_ones(database: Database) -> N
     with psycopg.connect(database.owner_dsn, autocommit=True) as connection:
         fresh = connection.execute(LISTED).fetchall()
         connection.execute(
-            "DROP FUNCTION hermes_find_texts; CREATE FUNCTION hermes_find_texts(one integer) RETURNS integer"
+            "DROP FUNCTION hermes_is_within; CREATE FUNCTION hermes_is_within(one integer) RETURNS integer"
             " LANGUAGE sql AS 'SELECT 1';"
             "CREATE FUNCTION hermes_of_the_operator() RETURNS integer LANGUAGE sql AS 'SELECT 1'"
         )

@@ -48,7 +48,7 @@ SEED = (
     " now() - n * interval '1 s', hermes_turn_digest('user', 'turn ' || n || repeat(' long', n %% 50)), 1"
     " FROM generate_series(1, {turns}) AS n",
     "UPDATE conversations SET hidden_by = 1 WHERE id = 7",
-    "UPDATE memory_entries SET homes = '{\"home\": {\"o\": \"tool\", \"s\": 1}}'",
+    "UPDATE memory_entries SET homes = '{{\"home\": {{\"o\": \"tool\", \"s\": 1}}}}'",
     "INSERT INTO memory_operations (agent_identity, target, order_us, writer, seq, part, action, content, at)"
     " SELECT agent_identity, target, id, 'w', id, 0, 'add', content, now() FROM memory_entries",
     "INSERT INTO memory_files (home_id, target, digests) VALUES ('home', 'memory', ARRAY['\\x01'::bytea])",
@@ -60,8 +60,8 @@ SEED = (
     "INSERT INTO processes (id, home_id, host, pid, command, version, started_at, seen_at, expected_at, status)"
     " VALUES ('p', 'home', 'h', 1, 'c', '2', now(), now() - interval '1 year', now(), '{{}}')",
     "INSERT INTO audit_log (actor, action) VALUES ('somebody', 'test')",
-    "INSERT INTO erasure_receipts (forgotten_at, actor, named) VALUES (now(), 'somebody', '{{theme}}')",
-    "INSERT INTO tombstones (hash, receipt_id, forgotten_at) SELECT '\\x02', id, now() FROM erasure_receipts",
+    "INSERT INTO receipts (forgotten_at, actor, named) VALUES (now(), 'somebody', '{{theme}}')",
+    "INSERT INTO forgotten (mark, until, receipt) SELECT '\\x02', now(), id FROM receipts",
     "INSERT INTO dead_letters (writer, position, payload, reason) VALUES ('w', 1, '\\x00ff', 'because')",
     "INSERT INTO journal_writers (writer, position, home_id, updated_at)"
     " VALUES ('w', 60, 'home', now() - interval '1 year')",
@@ -200,7 +200,7 @@ def test_everything_moves_while_agents_talk_and_comes_back(installation: Install
     assert shown["executed"] is False
     assert shown["counts"]["turns"] == 1500
     empty = {name for name, each in sums(installation.start().owner_dsn).items() if not each}
-    unused = {"reembedding", "forgotten", "receipts", "homes"}
+    unused = {"reembedding", "homes"}
     assert empty == unused, "a table without a row would prove nothing"
     assert not Stored(installation.target.owner_dsn).rows("SELECT 1 FROM pg_tables WHERE schemaname = 'public'")
 
@@ -227,7 +227,7 @@ def test_everything_moves_while_agents_talk_and_comes_back(installation: Install
 
     old = installation.start()
     here, there = sums(old.owner_dsn), sums(installation.target.owner_dsn)
-    for table in ("memory_entries", "memory_operations", "tombstones", "erasure_key", "theme_aliases"):
+    for table in ("memory_entries", "memory_operations", "forgotten", "receipts", "theme_aliases"):
         assert here[table] == there[table]
     _is_closed(old)
     numbers = Stored(installation.target.owner_dsn).rows(
@@ -336,7 +336,7 @@ def test_a_killed_move_goes_on_and_loses_nothing(humble_installation: Installati
         assert agent.report.is_well, agent.report.failures
     assert len(stored.turns("theme 1")) == 300
     here, there = sums(installation.start().owner_dsn), sums(stored.dsn)
-    for table in ("memory_entries", "memory_operations", "memory_vectors_1", "tombstones", "erasure_key"):
+    for table in ("memory_entries", "memory_operations", "memory_vectors_1", "forgotten", "receipts"):
         assert here[table] == there[table]
     assert Stored(installation.target.owner_dsn).rows("SELECT to_regclass('public.conversations')") == [(None,)]
 

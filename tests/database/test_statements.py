@@ -57,11 +57,7 @@ NAMED = {
 # Statements that walk over themes on purpose: reached only by upkeep, by an administrator, or by a scope that says so.
 ACROSS_THEMES = {
     "browse/last_numbers": "numbers, for `tail`; no content",
-    "erase/left_delegations": "counts what a receipt says is forgotten, wherever it is; no content",
-    "erase/left_files": "counts what a receipt says is forgotten, wherever it is; no content",
-    "erase/left_history": "counts what a receipt says is forgotten, wherever it is; no content",
     "expire/count": "how many rows are older than their theme keeps them; no content",
-    "expire/delegations": "what is older than its theme keeps it, for upkeep; keys only",
     "expire/turns": "what is older than its theme keeps it, for upkeep; keys only",
     "history/due": "which themes have old history, for upkeep; no content",
     "overview/missing_vectors": "how many rows have no vector; no content",
@@ -79,45 +75,39 @@ ACROSS_THEMES = {
     "vectors/count_pending": "how many rows are due for a vector; no content",
     "vectors/given_up": "how many rows get no vector, by reason; no content",
     "vectors/seconds_until_next": "when the next row is due for a vector; no content",
-    "erase/homes": "which homes have delivered anything; no content",
     "mirror/held": "rows of this home, whichever theme wrote them",
     "overview/themes": "how many rows each theme has, for status; no content",
     "overview/theme_names": "the names of all themes, to find a session whose theme nobody recorded; no content",
     "carry/published_rows": "another database's rows, for `import`",
     "overview/similarities": "distances between random pairs, for doctor; no content",
     "overview/redacted": "how many secrets were masked, for status; no content",
-    "erase/themes": "the names of all themes; no content",
-    "erase/left_turns": "counts what a receipt says is forgotten, wherever it is; no content",
-    "erase/left_memories": "counts what a receipt says is forgotten, wherever it is; no content",
     "memories/held_elsewhere": "rows of this home that the mirror put into another theme",
 }
 # Commands of an operator, who names one theme or none for all; an agent's question never comes here.
 ONE_THEME_OR_ALL = frozenset(
     (
-        "erase/count_turns",
-        "erase/find_delegations",
-        "erase/find_histories",
-        "erase/find_memories",
-        "erase/find_recalls",
-        "erase/find_stamped",
-        "erase/find_turns",
-        "erase/named_sessions",
         "expire/memories",
+        "forget/entries",
+        "forget/events",
+        "forget/recalls",
+        "forget/stamps_of_entries",
+        "forget/stamps_of_events",
+        "forget/stamps_of_turns",
+        "forget/turns",
+        "forget/verify_entries",
+        "forget/verify_events",
+        "forget/verify_turns",
         "history/find",
         "history/list",
         "history/tail",
         "overview/pending_vectors",
         "recall_log/days",
-        "scan/delegations",
-        "scan/histories",
-        "scan/recalls",
-        "scan/turns",
         "vectors/missing_of_memories",
         "vectors/missing_of_turns",
     )
 )
 # Comparisons that only narrow further what is compared with a theme anyhow.
-NARROWING = {("erase/named_among", "turn.agent_identity = %(theme)s")}
+NARROWING: set[tuple[str, str]] = set()
 # Changes of all that a theme has, by its name alone: it becomes another one.
 WHOLE_THEMES = {
     "themes/drop_history",

@@ -12,8 +12,6 @@ from contextlib import contextmanager, redirect_stdout
 
 import pytest
 
-from hermes_memory_pgvector.cli import entries
-from hermes_memory_pgvector.cli.dry_run import DryRun, Sample
 from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.terminal import progress as live
 from hermes_memory_pgvector.terminal.sink import has_colours, use
@@ -211,48 +209,10 @@ def test_text_is_never_read_as_markup_and_cannot_send_escapes() -> None:
         use("never", is_document=False)
         terminal.table(("a",), [("[bold]x[/bold] :smile: \x1b[31m",)])
         terminal.pairs([("b", "[red]y[/red]\x1b]0;title\x07")])
-        entries.tell(["head"], "[link=x]z[/link]\x1b[2J")
         out = screen.getvalue()
         assert "\x1b" not in out
         assert "[bold]x[/bold] :smile:" in out
         assert "[red]y[/red]" in out
-        assert "[link=x]z[/link]" in out
-
-
-def test_an_entry_is_wrapped_with_the_words_searched_for_marked() -> None:
-    with watched() as screen:
-        text = "The lathe needs new bearings, and the bearing of the drill should be looked at before the summer."
-        entries.tell([terminal.styled("0.83", "strong"), "  workshop/memory"], text, words=["bear"])
-        assert screen.lines[0] == "  0.83  workshop/memory"
-        assert " ".join(line.strip() for line in screen.lines[1:]) == text
-        assert all(line.startswith(" " * 9) and len(line) <= 60 for line in screen.lines[1:])
-        assert re.findall(r"\x1b\[1;33m(\w+)", screen.getvalue()) == ["bearings", "bearing"]
-
-
-def test_an_entry_in_a_pipe_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    entries.tell(["0.83  workshop/memory"], "two\nlines", words=["line"])
-    assert capsys.readouterr().out == f"  {'0.83  workshop/memory':<36}  two lines\n"
-
-
-def test_a_whole_text_keeps_its_line_breaks() -> None:
-    with watched() as screen:
-        entries.tell_text("one\n\n\ttwo\x1b[2J", indent=4)
-        assert screen.lines == ["    one", "", "        two [2J"]
-
-
-def test_a_dry_run_counts_samples_and_says_how_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:
-    samples = [Sample(f"#{n}", f"text {n}", {"id": n}) for n in range(7)]
-    change = DryRun("forget", [("memories", 1), ("turns", 11)], samples, execute="hermes-pgvector forget x --execute")
-    change.tell()
-    out = capsys.readouterr().out
-    assert "nothing is changed: would forget 1 memory, 11 turns" in out
-    assert out.count("text ") == 5
-    assert "and 7 more" in out
-    assert "hermes-pgvector forget x --execute" in out
-    assert change.document()["samples"] == [{"id": n} for n in range(5)]
-    DryRun("forget", [("memories", 2)], executed=True, done="forgotten").tell()
-    DryRun("forget", [("memories", 0)]).tell()
-    assert capsys.readouterr().out == " ✓ forgotten: 2 memories\n ✓ nothing to forget\n"
 
 
 def test_progress_appears_after_a_while_with_rate_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ def completed(text: str, *arguments: str, prog: str = "hermes-pgvector") -> str:
     ("text", "told"),
     [
         ("run: hermes-pgvector migrate", "run: hermes-pgvector migrate --hermes-home /srv/h"),
-        ("hermes-pgvector prune --days 3", "hermes-pgvector prune --hermes-home /srv/h --days 3"),
+        ("hermes-pgvector forget m3", "hermes-pgvector forget --hermes-home /srv/h m3"),
         ("hermes-pgvector config set dsn DSN", "hermes-pgvector config --hermes-home /srv/h set dsn DSN"),
         ("see: hermes-pgvector list rejected", "see: hermes-pgvector list --hermes-home /srv/h rejected"),
         (

@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-from hermes_memory_pgvector.cli import (
-    backfill,
-    forget,
-    index,
-    prune,
-    reembed,
-    scan,
-)
+from hermes_memory_pgvector.cli import backfill, index, reembed
 
-COMMANDS = (forget, prune, scan, reembed, backfill, index)
+COMMANDS = (reembed, backfill, index)

@@ -21,7 +21,7 @@ from hermes_memory_pgvector.mirror import memory_file
 from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES, Change, Stamp
 from hermes_memory_pgvector.mirror.news import FileNews
 from hermes_memory_pgvector.postgres.pool import Connection, Pool
-from hermes_memory_pgvector.store import gate, memories, mirror_files, tombstones, vectors
+from hermes_memory_pgvector.store import gate, memories, mirror_files, vectors
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.text.secrets import NOTHING, Masker
 from hermes_memory_pgvector.values import (
@@ -132,7 +132,7 @@ class Mirror:
                 take_over(connection, self._clock.now(), former, self._home_id, target, entries)
             before, held, unwritten = self._held(connection, target, known or [], entries, written_us)
             if known is None:
-                before = self._forgotten(connection, opened, entries, held, own_theme)
+                before = self._forgotten(connection, opened, target, entries, held, own_theme)
             changes = memory_file.compare(before, entries, held, own_theme)
             changes = [change for change in changes if change.old is None or change.old not in unwritten]
             if changes:
@@ -145,13 +145,19 @@ class Mirror:
             logger.info("%s: %d stored entries were changed to match the file", FILE_NAMES[target], len(changes))
 
     def _forgotten(
-        self, connection: Connection, opened: gate.Gate, entries: list[str], held: Mapping[str, object], own_theme: str
+        self,
+        connection: Connection,
+        opened: gate.Gate,
+        target: Target,
+        entries: list[str],
+        held: Mapping[str, object],
+        own_theme: str,
     ) -> list[str]:
         """Entries of a file that is compared for the first time which are no news, because they were forgotten."""
-        if not opened.keys:
-            return []
-        known = tombstones.of_files(connection, opened.keys, entries, opened.aliases)
-        return [entry for entry in entries if entry not in held and known.forgets_entry(entry, own_theme) is not None]
+        long_ago = Moment(0, 0)
+        told = [AddMemory(own_theme, target, entry, long_ago, self._home_id) for entry in entries]
+        refused = opened.refused(connection, told)
+        return [entry for entry, is_refused in zip(entries, refused, strict=True) if is_refused and entry not in held]
 
     def _apply(self, connection: Connection, target: Target, changes: list[Change]) -> None:
         when = self._clock.now()

@@ -18,6 +18,7 @@ from hermes_memory_pgvector.ops.explain.recall import RECALL
 from hermes_memory_pgvector.ops.explain.why import WHY
 from hermes_memory_pgvector.ops.fleet.journal import JOURNAL
 from hermes_memory_pgvector.ops.fleet.metrics import METRICS
+from hermes_memory_pgvector.ops.forget.forget import FORGET
 from hermes_memory_pgvector.ops.setup.config import CONFIG
 from hermes_memory_pgvector.ops.setup.doctor import DOCTOR
 from hermes_memory_pgvector.ops.setup.migrate import MIGRATE
@@ -25,6 +26,6 @@ from hermes_memory_pgvector.ops.setup.uninstall import UNINSTALL
 from hermes_memory_pgvector.ops.themes.theme import THEME
 
 OPERATIONS = (
-    RECALL, LIST, SHOW, WHY, ADD, EDIT, UNDO, MUTE, STATUS, METRICS, JOURNAL, DOCTOR, CONFIG, MIGRATE, UNINSTALL, THEME,
-    IMPORT, EXPORT, PROMOTE, BACKUP, ACTIVITY,
+    RECALL, LIST, SHOW, WHY, ADD, EDIT, UNDO, MUTE, FORGET, STATUS, METRICS, JOURNAL, DOCTOR, CONFIG, MIGRATE,
+    UNINSTALL, THEME, IMPORT, EXPORT, PROMOTE, BACKUP, ACTIVITY,
 )  # fmt: skip

@@ -34,7 +34,7 @@ from hermes_memory_pgvector.recall.log import RecallLog
 from hermes_memory_pgvector.recall.recall import GuardedRecall, Recall
 from hermes_memory_pgvector.recall.shown import ShownHits
 from hermes_memory_pgvector.runtime import tasks
-from hermes_memory_pgvector.runtime.forgotten import CleanFiles
+from hermes_memory_pgvector.runtime.flush import EmptyJournal
 from hermes_memory_pgvector.runtime.heartbeat import Heartbeat, Life
 from hermes_memory_pgvector.runtime.recorder import Recorder, reason_of
 from hermes_memory_pgvector.runtime.refusals import Refusals
@@ -222,7 +222,6 @@ class Engine:
             heal_schema=migration.run,
             meters=meters,
         )
-        self.cleaning = CleanFiles(self.folder, self.pool, self.journal, masker)
         self.status = Status(
             self.folder,
             self.journal,
@@ -231,7 +230,6 @@ class Engine:
             self.backlog,
             self.embedder,
             self.read_breaker,
-            self.cleaning,
         )
         self._heartbeat = self._make_heartbeat()
         self.tasks = self._make_tasks()
@@ -279,7 +277,7 @@ class Engine:
                 "vectors": functools.partial(self.backlog.run, takes_typed=takes_typed),
                 "mirror": mirror.run,
                 "undone turns": self.watch_undo.run,
-                "forgotten files": self.cleaning.run,
+                "journal files": EmptyJournal(self.journal, self.writer).run,
                 "refused writes": tasks.RecoverRefused(self._recorder, self.mirror).run,
                 "history": tasks.ShortenHistory(self.pool, self.writer, self.home_id, settings.history_days).run,
                 "recall log": self._keep_recall_log.run,

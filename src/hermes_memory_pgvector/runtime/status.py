@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +13,6 @@ from hermes_memory_pgvector.embedding.configured import ConfiguredEmbedder
 from hermes_memory_pgvector.journal import Journal
 from hermes_memory_pgvector.meters import FAILED_HOOKS, LOST, RECOVERED, REFUSED, SEPARATOR
 from hermes_memory_pgvector.runtime import status_file
-from hermes_memory_pgvector.runtime.forgotten import CleanFiles
 from hermes_memory_pgvector.runtime.refusals import Refusals
 from hermes_memory_pgvector.writer.embed_pending import Backlog
 from hermes_memory_pgvector.writer.writer import Writer
@@ -35,7 +33,6 @@ class Status:
         backlog: Backlog,
         embedder: ConfiguredEmbedder,
         reads: Breaker,
-        cleaning: CleanFiles,
     ) -> None:
         self._folder = folder
         self._journal = journal
@@ -44,7 +41,6 @@ class Status:
         self._backlog = backlog
         self._embedder = embedder
         self._reads = reads
-        self._cleaning = cleaning
         self._published: tuple[float, object] = (0.0, None)
 
     def breakers(self) -> list[BreakerStatus]:
@@ -73,7 +69,6 @@ class Status:
             writer.again,
             writer.gone,
             failed.count,
-            self._cleaning.receipt,
         )
         now = time.monotonic()
         if figures != self._published[1] or now - self._published[0] >= PUBLISH_SECONDS:
@@ -96,8 +91,6 @@ class Status:
                 latest_failure=failed.latest,
                 journal_writer=self._journal.writer,
                 sync_lag_seconds=self._journal.sync_lag_seconds,
-                forgot_receipt=self._cleaning.receipt,
-                journal_sealed_below=self._cleaning.sealed_below if math.isfinite(self._cleaning.sealed_below) else 0,
             )
             status_file.publish(self._folder, shot)
         return LOOK_SECONDS

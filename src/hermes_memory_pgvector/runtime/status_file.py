@@ -70,12 +70,6 @@ class Snapshot:
     latest_failure: str = ""
     journal_writer: str = ""
     sync_lag_seconds: float = 0.0
-    forgot_receipt: int = 0
-    """The newest receipt of `forget` that this process has cleaned its files for."""
-    journal_sealed_below: float = 0
-    """The files of its journal below this number no longer change."""
-    knows_forgotten: bool = False
-    """Whether it asks what is forgotten before it stores; older versions do not say."""
     namespace: str = ""
     """The pid's namespace; empty where the system does not say."""
 
@@ -94,7 +88,6 @@ def snapshot(breakers: Sequence[BreakerStatus], **figures: Any) -> Snapshot:
         updated=time.time(),
         breakers=tuple(BreakerState(each.name, each.state, each.reason, each.since) for each in breakers),
         namespace=_namespace(),
-        knows_forgotten=True,
         **figures,
     )
 

@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.postgres.pool import Connection, Pool
-from hermes_memory_pgvector.store import audit_log, erasure, expiry, gate, named_rows, receipts
-from hermes_memory_pgvector.store.erasure import Erased
+from hermes_memory_pgvector.store import audit_log, expiry, gate, marks, receipts
 from hermes_memory_pgvector.store.expiry import Expired, Rules
-from hermes_memory_pgvector.store.named_rows import Until
+from hermes_memory_pgvector.store.marks import Marker
+from hermes_memory_pgvector.store.receipts import Receipt
 from hermes_memory_pgvector.writer.writer import Writer
 
 ACTOR = "sweep"
@@ -35,7 +35,7 @@ def sweep_once(pool: Pool, rules: Rules, home_id: str, actor: str = ACTOR) -> Ex
             return None
         expired = expiry.expire_turns(connection, rules, expiry.BATCH)
         if not expired.total and rules.memories is not None:
-            # Memories stand in the host's files: tombstones keep them from coming back.
+            # Memories stand in the host's files: marks keep them from coming back.
             gate.close(connection)
             _expire_memories(connection, rules, rules.memories, home_id, actor, expired)
         if expired.total:
@@ -43,9 +43,9 @@ def sweep_once(pool: Pool, rules: Rules, home_id: str, actor: str = ACTOR) -> Ex
                 connection,
                 actor=actor,
                 home_id=home_id,
-                action="prune",
+                action="forget",
                 theme=rules.theme or "",
-                subject="",
+                subject="expired",
                 counts=expired.counts,
             )
         return expired
@@ -54,19 +54,16 @@ def sweep_once(pool: Pool, rules: Rules, home_id: str, actor: str = ACTOR) -> Ex
 def _expire_memories(
     connection: Connection, rules: Rules, cut: datetime, home_id: str, actor: str, expired: Expired
 ) -> None:
-    found = expiry.due_memories(connection, rules)
-    if not found:
+    due = expiry.due_memories(connection, rules)
+    if not due:
         return
-    begun = receipts.begin(connection, actor, home_id, ["ttl_days"])
-    until = Until(begun.until.at)
-    erased = Erased()
-    for theme, target in sorted({(each.theme, each.target) for each in found}):
-        entries = [each for each in found if (each.theme, each.target) == (theme, target)]
-        selection = expiry.selection_of(theme, entries, cut)
-        planned = named_rows.plan_history(connection, selection, until, theme, target)
-        erasure.erase_history(connection, selection, planned, begun.id, until, erased)
-    receipts.finish(connection, begun.id, erased.counts, [])
-    expired.add("memories", erased.counts.get("memories", 0))
+    expiry.expire_memories(connection, due)
+    expired.add("memories", len(due))
+    marker, number = Marker(marks.key(connection)), receipts.number(connection)
+    made = {marker.of_words(each.theme, each.content): cut for each in due}
+    marks.insert(connection, number, made | {marker.of_history(each.theme): cut for each in due})
+    counts = {"memories": len(due)}
+    receipts.insert(connection, Receipt(number, datetime.now(UTC), actor, home_id, ("ttl_days",), counts))
 
 
 class Sweep:

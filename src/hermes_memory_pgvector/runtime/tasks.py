@@ -23,7 +23,7 @@ from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.recall.log import RecallLog
 from hermes_memory_pgvector.runtime.recorder import Recorder
 from hermes_memory_pgvector.service import Service
-from hermes_memory_pgvector.store import audit_log, gate, history_retention, recall_log
+from hermes_memory_pgvector.store import audit_log, flatten, gate, recall_log
 from hermes_memory_pgvector.store.recall_log import LoggedAnswer
 from hermes_memory_pgvector.store.themes import theme_names
 from hermes_memory_pgvector.store.undone import Rewound, SessionName, UndoneTurns
@@ -36,7 +36,7 @@ NEARLY_SECONDS = 0.5
 QUIET_AFTER_SECONDS = 60.0
 """A process for which nobody has asked for so long looks after its tasks every IDLE_SECONDS at most.
 
-`forget` waits twice as long for processes to clean their files."""
+`forget` waits twice as long for processes to empty their journals."""
 CONFIGURATION_SECONDS = 2.0
 SETTLING_SECONDS = 10.0
 REREAD_SECONDS = 120.0
@@ -259,11 +259,11 @@ class ShortenHistory:
         self._due_at = now + CHECK_SECONDS
         before = datetime.now(UTC) - timedelta(days=self._days)
         with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
-            # As every writer does: whoever erases has the gate closed while waiting for a theme.
+            # As every writer does: whoever forgets has the gate closed while waiting for a theme.
             gate.enter(connection)
-            due = history_retention.due(connection, before, HISTORY_THEMES)
+            due = flatten.due(connection, before, HISTORY_THEMES)
             for theme, target in due:
-                gone = len(history_retention.shorten(connection, theme, target, before).gone)
+                gone = flatten.shorten(connection, theme, target, before)
                 if gone:
                     audit_log.insert(
                         connection,

@@ -32,7 +32,7 @@ TRANSACTION_TIMEOUT_SINCE = 170_000
 APPLICATION_NAME = "hermes-pgvector-move"
 THEME = "agent_identity"
 INSTALLATION = "hermes_pgvector_installation"
-MADE_BY_MIGRATE = (INSTALLATION, "embedding_models", "erasure_key")
+MADE_BY_MIGRATE = (INSTALLATION, "embedding_models")
 """What an unused database may hold."""
 REPORTED_ROWS = 1000
 TIDIED_ROWS = 2000

@@ -169,18 +169,18 @@ CREATE TABLE forgotten (
     PRIMARY KEY (mark, until)
 );
 CREATE INDEX forgotten_receipt ON forgotten (receipt);
+CREATE INDEX forgotten_until ON forgotten (until);
 
 -- What was asked to be forgotten, by whom and how much there was of it. No text: `named` says which options were given.
 CREATE SEQUENCE receipts_id_seq;
 CREATE TABLE receipts (
     id           bigint      PRIMARY KEY DEFAULT nextval('receipts_id_seq'),
     forgotten_at timestamptz NOT NULL,
-    finished_at  timestamptz,
     actor        text        NOT NULL CHECK (actor <> '' AND length(actor) <= 200),
     home_id      text        NOT NULL DEFAULT '',
     named        text[]      NOT NULL DEFAULT '{}',
     counts       jsonb       NOT NULL DEFAULT '{}'::jsonb,
-    digest       text        NOT NULL DEFAULT ''
+    left_over    text[]      NOT NULL DEFAULT '{}'
 );
 ALTER SEQUENCE receipts_id_seq OWNED BY receipts.id;
 
@@ -336,45 +336,6 @@ ALTER SEQUENCE delegations_id_seq OWNED BY delegations.id;
 CREATE UNIQUE INDEX delegations_edge ON delegations (agent_identity, session_id, child_session_id, task_digest);
 CREATE INDEX delegations_child ON delegations (agent_identity, child_session_id);
 ALTER TABLE delegations ALTER COLUMN task_digest SET STATISTICS 0, ALTER COLUMN metadata SET STATISTICS 0;
-
--- Until what was forgotten is one kind of mark.
-CREATE TABLE erasure_key (
-    key        bytea   NOT NULL DEFAULT sha256(convert_to(gen_random_uuid()::text || gen_random_uuid()::text, 'UTF8')),
-    is_the_one boolean PRIMARY KEY DEFAULT true CHECK (is_the_one)
-);
-INSERT INTO erasure_key DEFAULT VALUES;
-CREATE SEQUENCE erasure_receipts_id_seq;
-CREATE TABLE erasure_receipts (
-    id           bigint      PRIMARY KEY DEFAULT nextval('erasure_receipts_id_seq'),
-    forgotten_at timestamptz NOT NULL,
-    actor        text        NOT NULL,
-    home_id      text        NOT NULL DEFAULT '',
-    named        text[]      NOT NULL,
-    finished_at  timestamptz,
-    counts       jsonb       NOT NULL DEFAULT '{}'::jsonb,
-    unreached    text[]      NOT NULL DEFAULT '{}',
-    digest       text        NOT NULL DEFAULT '',
-    key          bytea,
-    request      bytea,
-    horizon      bigint[]    NOT NULL DEFAULT '{}'
-);
-ALTER SEQUENCE erasure_receipts_id_seq OWNED BY erasure_receipts.id;
-CREATE INDEX erasure_receipts_key ON erasure_receipts (key) WHERE key IS NOT NULL;
-CREATE TABLE tombstones (
-    hash         bytea       NOT NULL,
-    receipt_id   bigint      NOT NULL REFERENCES erasure_receipts (id) ON DELETE CASCADE,
-    forgotten_at timestamptz NOT NULL,
-    part_length  integer,
-    PRIMARY KEY (hash, receipt_id, forgotten_at)
-);
-CREATE INDEX tombstones_receipt ON tombstones (receipt_id);
-CREATE INDEX tombstones_parts ON tombstones (forgotten_at) WHERE part_length IS NOT NULL;
-CREATE INDEX tombstones_until ON tombstones (forgotten_at);
-ALTER TABLE erasure_receipts ALTER COLUMN named SET STATISTICS 0, ALTER COLUMN counts SET STATISTICS 0,
-    ALTER COLUMN unreached SET STATISTICS 0, ALTER COLUMN digest SET STATISTICS 0, ALTER COLUMN key SET STATISTICS 0,
-    ALTER COLUMN request SET STATISTICS 0;
-ALTER TABLE erasure_key ALTER COLUMN key SET STATISTICS 0;
-ALTER TABLE tombstones ALTER COLUMN hash SET STATISTICS 0;
 
 -- Until one command changes the embedding model: a change that is under way, and how far it has come.
 CREATE TABLE reembedding (

@@ -18,10 +18,6 @@ GRANT SELECT, INSERT (actor, home_id, action, theme, subject, counts) ON audit_l
 GRANT USAGE ON SEQUENCE audit_log_id_seq TO {role};
 -- The views are for looking.
 GRANT SELECT ON hermes_rows, hermes_themes, hermes_sessions, hermes_events, hermes_processes, hermes_metrics TO {role};
--- Receipts and tombstones are added, and nobody but the owner takes them away again.
-GRANT SELECT, INSERT ON forgotten, receipts, erasure_receipts, tombstones TO {role};
-GRANT UPDATE (finished_at, counts, digest) ON receipts TO {role};
-GRANT UPDATE (finished_at, counts, unreached, digest) ON erasure_receipts TO {role};
-GRANT SELECT ON erasure_key TO {role};
+-- Receipts and marks are added, and nobody but the owner takes them away again.
+GRANT SELECT, INSERT ON forgotten, receipts TO {role};
 GRANT SELECT, INSERT, UPDATE, DELETE ON theme_aliases TO {role};
-GRANT USAGE ON SEQUENCE erasure_receipts_id_seq TO {role};

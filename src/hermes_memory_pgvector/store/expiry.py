@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import statement
-from hermes_memory_pgvector.store import erasure, named_rows
-from hermes_memory_pgvector.store.named_rows import FoundMemory, Until
-from hermes_memory_pgvector.store.selection import Selection
-from hermes_memory_pgvector.values import Kind
+from hermes_memory_pgvector.store import flatten, history, vectors
+from hermes_memory_pgvector.values import Kind, Target
 
 BATCH = 1000
 LONG_AGO_DAYS = 36_500
@@ -108,6 +106,16 @@ class Due:
     oldest: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class DueMemory:
+    """A memory that is too old."""
+
+    theme: str
+    target: Target
+    id: int
+    content: str
+
+
 @dataclass(slots=True)
 class Expired:
     """What went."""
@@ -138,42 +146,48 @@ def is_alone(connection: Connection) -> bool:
 
 
 def expire_turns(connection: Connection, rules: Rules, limit: int) -> Expired:
-    """Delete some turns and delegations that are older than they are kept; none are left when nothing went."""
+    """Delete some turns that are older than they are kept; none are left when nothing went."""
     expired = Expired()
     values = {**_current(connection, rules).values(), "limit": limit}
-    turns: list[Any] = connection.execute(statement("expire/turns"), values).fetchall()
-    if turns:
-        keys = {"themes": [theme for theme, _ in turns], "ids": [row_id for _, row_id in turns]}
-        expired.add("turns", connection.execute(statement("erase/drop_turns"), keys).rowcount)
-        erasure.drop_pending(connection, [(theme, Kind.TURN.value, row_id) for theme, row_id in turns])
-    edges: list[Any] = connection.execute(statement("expire/delegations"), values).fetchall()
-    if edges:
-        keys = {"themes": [theme for theme, _ in edges], "ids": [row_id for _, row_id in edges]}
-        expired.add("delegations", connection.execute(statement("erase/drop_delegations"), keys).rowcount)
+    rows: list[Any] = connection.execute(statement("expire/turns"), values).fetchall()
+    for theme, ids in _by_theme(rows).items():
+        gone = connection.execute(statement("forget/cut_turns"), {"theme": theme, "ids": ids}).rowcount
+        expired.add("turns", gone)
+        vectors.finish(connection, [(theme, Kind.TURN.value, row_id) for row_id in ids])
     return expired
 
 
-def due_memories(connection: Connection, rules: Rules) -> list[FoundMemory]:
-    """Memories that nobody has changed for longer than they are kept."""
+def due_memories(connection: Connection, rules: Rules) -> list[DueMemory]:
+    """Memories that nobody has changed, or added once more, for longer than they are kept."""
     if rules.memories is None:
         return []
     values = _current(connection, rules).memory_values()
     rows: list[Any] = connection.execute(statement("expire/memories"), values).fetchall()
-    found: dict[str, list[FoundMemory]] = defaultdict(list)
-    for row in rows:
-        entry = FoundMemory(*row)
-        found[entry.theme].append(entry)
-    now = Until(datetime.now(UTC))
-    return [
-        entry
-        for theme, entries in found.items()
-        for entry in named_rows.leaving(connection, selection_of(theme, entries, rules.memories), now)
-    ]
+    return [DueMemory(*row) for row in rows]
 
 
-def selection_of(theme: str, entries: Collection[FoundMemory], cut: datetime) -> Selection:
-    """These entries of a theme, and nothing else that is in their history."""
-    return Selection(theme=theme, before=cut, memory_ids=tuple(each.id for each in entries))
+def expire_memories(connection: Connection, due: Sequence[DueMemory]) -> None:
+    """With the gate closed: delete memories, and what their history says of them."""
+    groups: dict[tuple[str, Target], list[DueMemory]] = defaultdict(list)
+    for each in due:
+        groups[each.theme, each.target].append(each)
+    for (theme, target), entries in sorted(groups.items()):
+        gone = {each.content for each in entries}
+        events = history.of_theme(connection, theme, target)[0]
+
+        def quotes(text: str, gone: Collection[str] = gone) -> bool:
+            return any(text.strip() in content for content in gone)
+
+        flatten.apply(connection, theme, flatten.without(events, gone, quotes))
+        connection.execute(statement("memories/delete"), {"theme": theme, "ids": [each.id for each in entries]})
+        vectors.finish(connection, [(theme, Kind.MEMORY.value, each.id) for each in entries])
+
+
+def _by_theme(rows: Sequence[tuple[str, int]]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = defaultdict(list)
+    for theme, row_id in rows:
+        found[theme].append(row_id)
+    return found
 
 
 def _current(connection: Connection, rules: Rules) -> Rules:

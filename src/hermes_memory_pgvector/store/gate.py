@@ -1,8 +1,8 @@
 """What everything that is stored passes, whoever brings it: other names of themes, and what was forgotten.
 
-A writer comes in with others; whoever erases or renames has the gate closed for the length of a transaction. So nothing
-is stored on the word of a look that was taken before. Where nothing was ever renamed or forgotten, this is two short
-statements: one that waits, and one that reads what is so after the wait.
+A writer comes in with others; whoever forgets or renames has the gate closed for the length of a transaction. So
+nothing is stored on the word of a look that was taken before. Where nothing was ever renamed or forgotten, this is two
+short statements: one that waits, and one that reads what is so after the wait.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import Any, TypeVar
 from hermes_memory_pgvector.errors import Held
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import statement
+from hermes_memory_pgvector.store import marks
+from hermes_memory_pgvector.store.marks import Marker
 from hermes_memory_pgvector.store.schema import not_in_use
-from hermes_memory_pgvector.store.tombstones import Tombstones, micros
-from hermes_memory_pgvector.values import AddTurn, WriteItem
+from hermes_memory_pgvector.values import RemoveMemory, ReplaceMemory, WriteItem
 
 _Item = TypeVar("_Item", bound=WriteItem)
 
@@ -27,12 +28,10 @@ class Gate:
     """Open for the length of a transaction."""
 
     aliases: Mapping[str, str]
-    keys: tuple[bytes, ...] = ()
-    """The keys of the tombstones; none when there are no tombstones."""
+    marker: Marker | None = None
+    """None while nothing is forgotten."""
     until: datetime | None = None
     """What was said later than this nobody has forgotten."""
-    parts_until: datetime | None = None
-    """The same for texts that are forgotten as parts of others."""
     moved_to: str | None = None
     """Where the installation moves to, or has moved; None while it is here."""
 
@@ -41,30 +40,47 @@ class Gate:
         theme = self.aliases.get(item.theme)
         return item if theme is None else replace(item, theme=theme)
 
-    def tombstones(self, connection: Connection, items: Sequence[WriteItem]) -> Tombstones:
-        """What was forgotten of these items, which have the names they were said under."""
-        late = [item for item in items if self._may_be_forgotten(item)]
-        if not self.keys or not late:
-            return Tombstones(aliases=self.aliases)
-        return Tombstones.concerning(connection, self.keys, late, self.aliases, self.parts_until)
+    def refused(self, connection: Connection, items: Sequence[WriteItem]) -> list[bool]:
+        """Which of these items were forgotten; they have the names they were said under."""
+        wanted: list[tuple[bytes, ...]] = [()] * len(items)
+        if self.marker is not None and self.until is not None:
+            for place, item in enumerate(items):
+                if marks.is_covered(item, self.until):
+                    names = marks.names_of(item.theme, self.aliases)
+                    wanted[place] = tuple(self.marker.of_item(item, names))
+        known = marks.look_up(connection, {mark for told in wanted for mark in told}) if any(wanted) else {}
+        return [
+            any(mark in known and marks.is_covered(item, known[mark]) for mark in told)
+            for item, told in zip(items, wanted, strict=True)
+        ]
 
     def admitted(self, connection: Connection, items: Sequence[_Item]) -> list[_Item]:
-        """The items that may be stored, under the names their themes have now.
+        """The items that may be stored, under the names their themes have now; they come with those of their time."""
+        refused = self.refused(connection, items)
+        return [self.renamed(item) for item, is_refused in zip(items, refused, strict=True) if not is_refused]
 
-        They come with the names they were said under: what was forgotten under that name stays forgotten, and so do
-        words that were forgotten under any name of the theme.
-        """
-        known = self.tombstones(connection, items)
-        return [self.renamed(item) for item in items if not known.refuses(item)]
-
-    def _may_be_forgotten(self, item: WriteItem) -> bool:
-        if self.until is None:
-            return False
-        return item.when.wall_us <= micros(self.until) or (isinstance(item, AddTurn) and not item.is_dated)
+    def may_quote(self, connection: Connection, items: Sequence[WriteItem]) -> list[bool]:
+        """Which of these operations on memories may quote something forgotten as what they replace or remove."""
+        late = [
+            isinstance(item, ReplaceMemory | RemoveMemory) and self.until is not None
+            and marks.is_covered(item, self.until) for item in items
+        ]  # fmt: skip
+        if self.marker is None or not any(late):
+            return [False] * len(items)
+        made = self.marker
+        told = [
+            [made.of_history(name) for name in marks.names_of(item.theme, self.aliases)] if is_late else []
+            for item, is_late in zip(items, late, strict=True)
+        ]
+        known = marks.look_up(connection, {mark for own in told for mark in own})
+        return [
+            any(mark in known and marks.is_covered(item, known[mark]) for mark in own)
+            for item, own in zip(items, told, strict=True)
+        ]
 
 
 def enter(connection: Connection) -> Gate:
-    """Come in; waits while somebody erases or renames. Held where the installation has moved, or just moves."""
+    """Come in; waits while somebody forgets or renames. Held where the installation has moved, or just moves."""
     connection.execute(statement("gate/enter"))
     opened = look(connection)
     if opened.moved_to is not None:
@@ -75,8 +91,8 @@ def enter(connection: Connection) -> Gate:
 def look(connection: Connection) -> Gate:
     """What is so at this moment, for somebody who stores nothing."""
     row: Any = connection.execute(statement("gate/open")).fetchone()
-    aliases, keys, until, parts_until, moved_to = row
-    return Gate(aliases or {}, () if until is None else tuple(map(bytes, keys)), until, parts_until, moved_to)
+    aliases, key, until, moved_to = row
+    return Gate(aliases or {}, None if until is None else Marker(bytes(key)), until, moved_to)
 
 
 def close(connection: Connection) -> None:

@@ -9,8 +9,7 @@ from typing import Any, cast
 
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import statement
-from hermes_memory_pgvector.store import gate, mirror_files
-from hermes_memory_pgvector.store.memory_erasure import pinned
+from hermes_memory_pgvector.store import flatten, gate, mirror_files
 from hermes_memory_pgvector.store.memory_state import Entry, Hold, State, apply, fold
 from hermes_memory_pgvector.store.turns import EPOCH, time_of
 from hermes_memory_pgvector.values import (
@@ -82,24 +81,22 @@ def _admitted(connection: Connection, placed: Sequence[Placed]) -> list[Placed]:
     if not placed:
         return []
     opened = gate.enter(connection)
-    known = opened.tombstones(connection, [item.operation for item in placed])
+    in_order = sorted(placed, key=lambda each: each.order)
+    told = [item.operation for item in in_order]
+    refused, quoting = opened.refused(connection, told), opened.may_quote(connection, told)
     kept: list[Placed] = []
-    for item in sorted(placed, key=lambda each: each.order):
-        told = item.operation
-        if known.refuses_scope(told):
-            continue
-        new = replace(item, operation=opened.renamed(told))
-        is_forgotten = known.refuses(told)
-        if not is_forgotten and not known.quotes(told):
+    for item, is_refused, may_quote in zip(in_order, refused, quoting, strict=True):
+        new = replace(item, operation=opened.renamed(item.operation))
+        if may_quote and not is_refused:
+            theme, target = new.operation.theme, new.operation.target
+            beside = [each for each in kept if (each.operation.theme, each.operation.target) == (theme, target)]
+            earlier = {each.order: each.operation for each in (*history(connection, theme, target), *beside)}
+            state = fold(earlier[order] for order in sorted(earlier) if order < new.order)
+            operation = flatten.exactly(new.operation, state)
+            is_refused = operation is None
+            new = new if operation is None else replace(new, operation=operation)
+        if not is_refused:
             kept.append(new)
-            continue
-        theme, target = new.operation.theme, new.operation.target
-        beside = [each for each in kept if (each.operation.theme, each.operation.target) == (theme, target)]
-        earlier = {each.order: each.operation for each in (*history(connection, theme, target), *beside)}
-        state = fold(earlier[order] for order in sorted(earlier) if order < new.order)
-        operation = pinned(new.operation, state, is_forgotten=is_forgotten)
-        if operation is not None:
-            kept.append(replace(new, operation=operation))
     return kept
 
 

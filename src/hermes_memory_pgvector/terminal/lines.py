@@ -13,10 +13,10 @@
     confirm("Remove it?", yes=args.yes)              yes or no; False where nobody can answer
     ask("Home", default), ask_secret("Password")     a line; a line without echo
     number, count, size, seconds, ago, one_line      values as people read them
-    command("prune", "--execute")                    a command for the reader to run; see `completing`
+    command("forget", "--execute")                   a command for the reader to run; see `completing`
 
-Stored texts (hits, rows, turns) are printed by `cli/entries.py`, dry runs by `cli/dry_run.py`. Strings are never read
-as markup. Whatever comes from outside goes through `one_line` first; `table`, `pairs` and `entries` do it themselves.
+Strings are never read as markup. Whatever comes from outside goes through `one_line` first; `table` and `pairs` do it
+themselves.
 """
 
 from __future__ import annotations

@@ -200,7 +200,8 @@ def add_commands(parser: argparse.ArgumentParser, entries: Sequence[Entry], firs
         _declare(sub, entry, examples(parser.prog, entry.examples))
         for name, stands_for in entry.aliases.items():
             if stands_for:
-                words = " ".join([entry.name, *map(str, stands_for.values())])
+                told = (f"--{key}" if value is True else str(value) for key, value in stands_for.items())
+                words = " ".join([entry.name, *told])
                 alias = actions.add_parser(name, description=f"The same as `{words}`.")
                 _declare(alias, entry, None)
                 _preset(alias, stands_for)

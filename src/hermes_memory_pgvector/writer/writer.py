@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -153,6 +153,23 @@ class Writer(Service):
         """Wait until everything appended so far has arrived; False when the deadline came first."""
         self.wake()
         return self._progress.wait(deadline, lambda: self.is_running)
+
+    def empty(self, writers: Collection[str]) -> frozenset[str]:
+        """Store what ended processes have left, and remove their files at once, for a command that forgets.
+
+        Return the journals that wait for a process of a newer version; those of living processes are left alone.
+        """
+        self._verify()
+        for writer in writers:
+            adoption = self._journal.adopt(writer)
+            if adoption is None:
+                continue
+            with adoption:
+                while not self._drain(writer)[1]:
+                    pass
+                if writer not in self._for_newer:
+                    self._journal.retire(writer, self._progress.of(writer), at_once=True)
+        return frozenset(self._for_newer)
 
     def status(self) -> WriterStatus:
         """A snapshot for status and doctor."""

@@ -138,10 +138,9 @@ class ReceiptLine:
     actor: str = column("by")
     named: tuple[str, ...] = column("named", rare=True, default=())
     counts: Mapping[str, int] | None = column("rows", text=True, show=lambda counts: counted(counts))
-    finished_at: datetime | None = None
-    unreached: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    """What could not be reached."""
     home_id: str = ""
-    digest: str = ""
 
 
 def row_of(row: Row) -> StoredRow:

@@ -88,6 +88,7 @@ def _held(end: End) -> list[Note]:
 
 
 def _carry_out(path: Path, root: Path, ends: dict[str, End], said: Said) -> list[Path]:
+    from hermes_memory_pgvector.ops.forget import bars
     from hermes_memory_pgvector.server.server import RUNTIME_ROLE, EmbeddedPostgres
 
     stamp, aside = time.time_ns(), []
@@ -110,6 +111,11 @@ def _carry_out(path: Path, root: Path, ends: dict[str, End], said: Said) -> list
             database.apply(end.owner_login(), RUNTIME_ROLE, None, adopt_model="", may_be_closed=True)
         for home in manifest.homes:
             _put_files(root / home.home, folder / "archive" / "homes" / home.home, home)
+        for server in manifest.servers:
+            said("what was forgotten since")
+            homes = [data_folder(root / home.home) for home in manifest.homes if home.server == server.home]
+            with ends[server.home].opened() as side, side.connection.transaction():
+                bars.apply(side.connection, homes)
     return aside
 
 

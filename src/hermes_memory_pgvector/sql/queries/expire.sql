@@ -32,18 +32,6 @@ CROSS JOIN LATERAL (
 GROUP BY rule.theme ORDER BY 2 DESC, 1;
 
 
--- delegations --
--- Delegations that are older than their theme keeps its turns; the options are those of expire/turns.
-SELECT edge.agent_identity, edge.id
-FROM delegations AS edge
-LEFT JOIN unnest(%(themes)s::text[], %(cuts)s::timestamptz[]) AS own (theme, cut) ON own.theme = edge.agent_identity
-WHERE edge.ts < CASE WHEN own.theme IS NULL THEN %(cut)s::timestamptz ELSE own.cut END
-  AND (%(among)s::text[] IS NULL OR edge.agent_identity = ANY (%(among)s::text[]))
-  AND (%(homes)s::text[] IS NULL OR edge.home_id = ANY (%(homes)s::text[])
-       OR edge.home_id IS NULL AND (%(homeless)s::text[] IS NULL OR edge.agent_identity = ANY (%(homeless)s::text[])))
-LIMIT %(limit)s::integer;
-
-
 -- is_only_home --
 -- Whether nobody but these homes has ever written to this database.
 SELECT NOT EXISTS (SELECT FROM journal_writers WHERE home_id <> '' AND home_id <> ALL (%(homes)s::text[]));
@@ -55,12 +43,15 @@ SELECT pg_try_advisory_xact_lock(hashtextextended('hermes-sweep', 7));
 
 
 -- memories --
--- Entries that nobody has changed since a time.
+-- Entries that nobody has changed, or added once more, since a time.
 --
 -- cut: that time. among: only these themes; null for all. holder: leave out what another home than this one holds; null does not.
-SELECT entry.agent_identity, entry.target, entry.id, entry.content, entry.updated_at
+SELECT entry.agent_identity, entry.target, entry.id, entry.content
 FROM memory_entries AS entry
 WHERE entry.updated_at < %(cut)s::timestamptz
+  AND NOT EXISTS (SELECT FROM memory_operations AS operation
+                  WHERE operation.agent_identity = entry.agent_identity AND operation.target = entry.target
+                    AND operation.content = entry.content AND operation.at >= %(cut)s::timestamptz)
   AND (%(among)s::text[] IS NULL OR entry.agent_identity = ANY (%(among)s::text[]))
   AND (%(holder)s::text IS NULL
        OR entry.homes - %(holder)s::text = '{}'::jsonb)

@@ -4,31 +4,38 @@ SELECT pg_advisory_xact_lock(hashtextextended('hermes-gate', 7));
 
 
 -- enter --
--- Lets a writer in, unless something is being erased or renamed at this moment.
+-- Lets a writer in, unless something is being forgotten or renamed at this moment.
 --
 -- A statement of its own: what is read in the same one would be from before the wait.
 SELECT pg_advisory_xact_lock_shared(hashtextextended('hermes-gate', 7));
 
 
 -- forgotten --
--- Which of these hashes are tombstones, and until when is what they stand for forgotten?
-SELECT hash, max(forgotten_at) FROM tombstones WHERE hash = ANY (%(hashes)s::bytea[]) GROUP BY hash;
+-- Which of these marks are set, and until when is what they stand for forgotten?
+SELECT mark, max(until) FROM forgotten WHERE mark = ANY (%(marks)s::bytea[]) GROUP BY mark;
+
+
+-- insert_marks --
+-- Sets marks. None reaches into the future: what is said from now on is new.
+INSERT INTO forgotten (mark, until, receipt)
+SELECT given.mark, least(given.until, now()), %(receipt)s::bigint
+FROM unnest(%(marks)s::bytea[], %(untils)s::timestamptz[]) AS given (mark, until)
+ON CONFLICT (mark, until) DO NOTHING;
+
+
+-- key --
+-- What this installation makes marks with.
+SELECT key FROM hermes_pgvector_installation;
+
+
+-- of_receipt --
+-- The marks of a receipt.
+SELECT mark, until FROM forgotten WHERE receipt = %(receipt)s::bigint;
 
 
 -- open --
--- Which themes have other names now; the keys of the tombstones (this database's, and those that receipts from elsewhere
--- brought along), and until when anything is forgotten, null if nothing is; and where the installation moves to, null while it is here.
-SELECT (SELECT jsonb_object_agg(alias.old, alias.new) FROM theme_aliases AS alias),
-       CASE WHEN forgotten.until IS NOT NULL THEN
-           ARRAY(SELECT own.key FROM erasure_key AS own
-                 UNION SELECT receipt.key FROM erasure_receipts AS receipt WHERE receipt.key IS NOT NULL) END,
-       forgotten.until, forgotten.parts_until, (SELECT here.moved_to FROM hermes_pgvector_installation AS here)
-FROM (SELECT max(forgotten_at) AS until, max(forgotten_at) FILTER (WHERE part_length IS NOT NULL) AS parts_until
-      FROM tombstones) AS forgotten;
-
-
--- parts --
--- The forgotten texts that are looked for as parts of others: key, length, hash, and until when each is forgotten.
-SELECT coalesce(receipt.key, own.key), part.part_length::integer, part.hash, part.forgotten_at
-FROM tombstones AS part JOIN erasure_receipts AS receipt ON receipt.id = part.receipt_id, erasure_key AS own
-WHERE part.part_length IS NOT NULL AND part.forgotten_at >= %(since)s::timestamptz;
+-- Which themes have other names now; what marks are made with, and until when anything is forgotten, null if nothing is; and
+-- where the installation moves to, null while it is here.
+SELECT (SELECT jsonb_object_agg(alias.old, alias.new) FROM theme_aliases AS alias), here.key,
+       (SELECT max(until) FROM forgotten), here.moved_to
+FROM hermes_pgvector_installation AS here;

@@ -1,4 +1,4 @@
-"""`scan` finds secrets that are stored, in every table, and masks them."""
+"""`forget --secrets` finds secrets that are stored, in every table, and masks them."""
 
 from __future__ import annotations
 
@@ -44,11 +44,8 @@ INSERT INTO conversations (agent_identity, id, session_id, role, content, ts, me
     ('market', 502, 's', 'assistant', 'I shall use it for the release of the site', '2026-02-02', '{}', '\\x02', 1),
     ('market', 503, 's', 'tool', 'A page that says nothing of it', '2026-02-03', '{"args": {"token": "%(secret)s"}}',
      '\\x03', 1);
-INSERT INTO delegations (agent_identity, session_id, child_session_id, task_digest, metadata)
-    VALUES ('market', 's', 'c', '\\x01', '{"result": "used %(secret)s"}');
 INSERT INTO recall_log (agent_identity, at, caller, kind, scope, query, milliseconds)
     VALUES ('market', now(), 'tool', 'turn', 'current', 'who uses %(secret)s?', 1);
--- As only somebody who can write rows by hand leaves it.
 """
 
 
@@ -90,35 +87,34 @@ def entries(stored: Stored, target: str) -> list[Any]:
 
 def test_a_dry_run_tells_and_changes_nothing(commands: Commands, stored: Stored) -> None:
     with nothing_changes(stored):
-        told = commands.call("scan")
-        found = commands.call("scan", "--json").json
+        told = commands.call("forget", "--secrets")
+        found = commands.call("forget", "--secrets", "--json").json
     assert told.code == 0
-    assert "scan" in told.out
+    assert "--secrets" in told.out
     assert "--execute" in told.out
     assert "gitlab-token" in told.out
     assert found["executed"] is False
     assert found["counts"] == {
-        "events": 4, "memories": 1, "turns": 2, "questions": 1, "delegations": 1, "dead letters": 1,
+        "events": 4, "memories": 2, "turns": 2, "questions": 1, "rejected": 1,
     }  # fmt: skip
-    assert found["themes"]["market"] == 10
     assert found["unreadable"] == 1
     assert found["samples"]
-    assert all(MASKED in sample["text"] or sample["id"] == "t503" for sample in found["samples"])
+    assert all(MASKED in sample["content"] or sample["id"] == "t503" for sample in found["samples"])
 
 
 def test_what_is_found_is_masked_everywhere(commands: Commands, stored: Stored) -> None:
     assert SECRET in everything(stored)
-    assert commands.call("scan", "--execute").code == 0
+    assert commands.call("forget", "--secrets", "--execute").code == 0
     found = everything(stored)
     assert SECRET not in found
     assert SECRET[:14] not in found
-    again = commands.call("scan", "--json").json
+    again = commands.call("forget", "--secrets", "--json").json
     assert again["counts"] == {}
-    assert {row[0] for row in stored.rows("SELECT action FROM audit_log")} == {"scan"}
+    assert {row[0] for row in stored.rows("SELECT action FROM audit_log")} == {"forget"}
 
 
 def test_memories_and_their_history_stay_what_they_were(commands: Commands, stored: Stored) -> None:
-    commands.call("scan", "--execute")
+    commands.call("forget", "--secrets", "--execute")
     assert entries(stored, "memory") == [(f"Sign in with {MASKED}",), ("Prices rise in spring",)]
     assert entries(stored, "user") == [("Likes tea",)]
     with psycopg.connect(stored.dsn) as owner:
@@ -131,7 +127,7 @@ def test_memories_and_their_history_stay_what_they_were(commands: Commands, stor
 
 
 def test_a_masked_turn_is_embedded_anew_and_found_by_its_other_words(commands: Commands, stored: Stored) -> None:
-    commands.call("scan", "--execute")
+    commands.call("forget", "--secrets", "--execute")
     ((content, metadata, digest),) = stored.rows("SELECT content, metadata, digest FROM conversations WHERE id = 501")
     assert content == f"Use {MASKED} for the release of the site"
     assert metadata["redacted"] == {"gitlab-token": 1}
@@ -143,8 +139,8 @@ def test_a_masked_turn_is_embedded_anew_and_found_by_its_other_words(commands: C
 
 
 def test_one_theme_leaves_the_others(commands: Commands, stored: Stored) -> None:
-    commands.call("scan", "--theme", "plain", "--execute")
+    commands.call("forget", "--secrets", "--theme", "plain", "--execute")
     assert SECRET in everything(stored)
-    done = commands.call("scan", "--theme", "markt")
+    done = commands.call("forget", "--secrets", "--theme", "markt")
     assert done.code == 1
     assert "did you mean market" in done.everything

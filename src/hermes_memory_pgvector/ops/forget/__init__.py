@@ -1,0 +1,1 @@
+"""`forget`: what is named goes from every place we can reach and does not come back; a receipt says what is left."""

@@ -1,0 +1,133 @@
+"""Before anything is forgotten, what waits becomes rows, and the files that it waited in go.
+
+Processes that live are asked by a file beside their journal, which they remove once everything is stored and they go on
+in a new file. What ended processes have left is stored from here. What does neither is named.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from hermes_memory_pgvector.config.home import ID_NAME, home_id, homes_of
+from hermes_memory_pgvector.config.settings import MEBIBYTE
+from hermes_memory_pgvector.config.settings_file import data_folder
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.journal import Journal, Record, codec
+from hermes_memory_pgvector.journal.lock import WriterLock
+from hermes_memory_pgvector.journal.segment import list_directory
+from hermes_memory_pgvector.ops import parts
+from hermes_memory_pgvector.ops.journals import FOLDER_NAME
+from hermes_memory_pgvector.runtime import status_file
+from hermes_memory_pgvector.runtime.flush import request_path
+from hermes_memory_pgvector.store import installation
+from hermes_memory_pgvector.terminal.operation import Note
+from hermes_memory_pgvector.values import WriteItem
+
+if TYPE_CHECKING:
+    from hermes_memory_pgvector.runtime.engine import Engine
+
+ANSWER_SECONDS: Final = 15.0
+LOOK_SECONDS: Final = 0.05
+PORTION: Final = 500
+
+
+def database_homes(home: Path) -> list[Path]:
+    """This home, and those beside it whose journals go to the same database."""
+    own = _installation(home)
+    return [home, *(each for each in homes_of(home) if each != home and own and _installation(each) == own)]
+
+
+def drain(homes: Sequence[Path]) -> list[Note]:
+    """Store what waits in the journals of these homes, and remove their files; what stays, in words."""
+    folders = {home: journal_of(home) for home in homes if journal_of(home).is_dir()}
+    asked: set[Path] = set()
+    for_newer: set[str] = set()
+    deadline = Deadline.after(ANSWER_SECONDS)
+    with ExitStack() as opened:
+        engines: dict[Path, Engine] = {}
+        while True:
+            is_done = True
+            for home, folder in folders.items():
+                living = set(_living(folder))
+                requests = {request_path(folder, writer) for writer in living}
+                for request in requests - asked:
+                    request.touch(mode=0o600)
+                asked |= requests
+                left = set(list_directory(folder).writers) - living - for_newer
+                if left:
+                    # A living process may be at one of them at this moment.
+                    engine = engines.get(home) or opened.enter_context(parts.open_engine(home))
+                    engines[home] = engine
+                    for_newer |= engine.writer.empty(left)
+                is_done = is_done and not left and not any(request.exists() for request in requests)
+            if is_done or deadline.is_over:
+                break
+            time.sleep(LOOK_SECONDS)
+    silent = [request for request in asked if request.exists()]
+    for request in silent:
+        request.unlink(missing_ok=True)
+    return [note for home, folder in folders.items() for note in _left(home, folder, silent)]
+
+
+def waiting(home: Path, marks: dict[str, int]) -> Iterator[WriteItem]:
+    """What waits in the journals of a home."""
+    journal = Journal(journal_of(home), max_bytes=MEBIBYTE)
+    for writer in journal.writers() if journal.directory.is_dir() else ():
+        mark = marks.get(writer, 0)
+        while records := journal.read(writer, mark, max_records=PORTION, max_bytes=4 * MEBIBYTE):
+            for record in records:
+                yield from items_of(record)
+            mark = records[-1].end
+
+
+def items_of(record: Record) -> list[WriteItem]:
+    """The items of a record; none where it cannot be read."""
+    try:
+        return codec.decode(record.payload)
+    except ValueError:
+        return []
+
+
+def journal_of(home: Path) -> Path:
+    """Where the journals of a home are."""
+    return data_folder(home) / FOLDER_NAME
+
+
+def _left(home: Path, folder: Path, silent: Sequence[Path]) -> Iterator[Note]:
+    named = {each.journal_writer: f"{each.command} {each.pid}" for each in status_file.read_all(data_folder(home))}
+    listing, living = list_directory(folder), set(_living(folder))
+    for writer in sorted(request.stem for request in silent if request.parent == folder and request.stem in living):
+        whose = named.get(writer, "a process")
+        yield Note("warning", f"{whose} of {home} has not emptied its journal", "end it, and forget again")
+    for writer in sorted(listing.writers - living):
+        yield Note(
+            "warning", f"the journal {writer} of {home} waits for a newer version of this package",
+            "start a process of that version, and forget again",
+        )  # fmt: skip
+    if listing.damaged:
+        files = "1 damaged journal file" if listing.damaged == 1 else f"{listing.damaged} damaged journal files"
+        yield Note("warning", f"{files} in {folder} may hold it", "look at them, and delete them")
+
+
+def _living(folder: Path) -> list[str]:
+    """The writers whose process lives and has files."""
+    found = []
+    for writer in sorted(list_directory(folder).locks) if folder.is_dir() else ():
+        lock = WriterLock.take(folder, writer, create=False)
+        if lock is not None:
+            lock.release()
+        elif (folder / f"{writer}.lock").exists():
+            found.append(writer)
+    return found
+
+
+def _installation(home: Path) -> str:
+    folder = data_folder(home)
+    if not (folder / ID_NAME).is_file():
+        return ""
+    known = installation.read(folder, home_id(home))
+    return "" if known is None or known.identity is None else known.identity.installation

@@ -1,0 +1,209 @@
+"""`forget --secrets`: keys, tokens and passwords that were stored before are masked, as new ones are."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.journal import codec
+from hermes_memory_pgvector.ops.forget import rows
+from hermes_memory_pgvector.ops.memory import Memory
+from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.postgres.statements import model_statement, statement
+from hermes_memory_pgvector.store import flatten, gate, history, memories, vectors
+from hermes_memory_pgvector.terminal.operation import Note, Plan, column
+from hermes_memory_pgvector.text.secrets import KEY_IN_METADATA, Masker, masker_with
+from hermes_memory_pgvector.values import TARGETS, AddMemory, Kind, Target
+from hermes_memory_pgvector.writer.masking import without_secrets
+
+if TYPE_CHECKING:
+    from hermes_memory_pgvector.store.memory_state import State
+
+SECONDS: Final = 6 * 3600.0
+GATE_SECONDS: Final = 70.0
+SAMPLES: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedRow:
+    """A row that holds a secret, as it will read."""
+
+    id: str = column("id")
+    agent_identity: str = column("theme")
+    content: str = column("text", text=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Masking(Plan):
+    """What is masked."""
+
+    kinds: dict[str, int] = field(default_factory=dict)
+    """How many secrets of each kind."""
+    unreadable: int = 0
+    """Rejected records that cannot be read."""
+
+
+def run(memory: Memory, theme: str | None, *, execute: bool) -> Masking:
+    """Look through everything, and mask what is found, in one transaction."""
+    from hermes_memory_pgvector.care import audit, themes
+    from hermes_memory_pgvector.store import schema
+
+    settings = memory.parsed.settings
+    with (
+        memory.pool() as pool,
+        pool.transaction(Deadline.after(SECONDS), lock_seconds=GATE_SECONDS, pause_seconds=SECONDS) as connection,
+    ):
+        schema.verify(connection)
+        if theme is not None:
+            themes.require(connection, theme)
+        if execute:
+            gate.close(connection)
+        # Whoever turned masking off for new rows may still want to know what is there.
+        search = _Search(connection, masker_with(settings.secret_rules), theme, execute, settings.embed_on_write)
+        search.run()
+        counts = dict(search.counts)
+        if execute and counts:
+            audit.record(connection, memory.actor, "forget", theme=theme or "", subject="secrets", counts=counts)
+    notes = [Note("note", f"{kind}: {count}") for kind, count in search.kinds.most_common()]
+    if execute and counts:
+        notes.append(Note("note", "whoever could read them may have: change what was stored in plain text"))
+    if search.unreadable:
+        notes.append(Note("warning", f"{search.unreadable} rejected records could not be read"))
+    return Masking(
+        "mask secrets in", "masked secrets in", counts, search.samples, execute, notes, kinds=dict(search.kinds),
+        unreadable=search.unreadable,
+    )  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Search:
+    connection: Connection
+    masker: Masker
+    theme: str | None
+    execute: bool
+    wants_vectors: bool
+    counts: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)
+    samples: list[MaskedRow] = field(default_factory=list)
+    unreadable: int = 0
+
+    def run(self) -> None:
+        """Turn by turn, theme by theme, question by question; rejected records belong to no theme."""
+        self._turns()
+        for theme, target in self._histories():
+            self._memories(theme, target)
+        for theme, row_id, query, _ in self._read("forget/recalls"):
+            masked = self.masker.mask(query or "")
+            if masked.counts:
+                self._note("questions", masked.counts)
+                self._write("forget/set_question", theme=theme, id=row_id, query=masked.text)
+        if self.theme is None:
+            for row_id, payload in self._read("forget/letters"):
+                self._letter(row_id, bytes(payload))
+
+    def _turns(self) -> None:
+        found: list[tuple[str, int, str, str, dict[str, Any]]] = []
+        values = {"theme": self.theme}
+        for theme, row_id, session, content, _, metadata, _ in rows.streamed(
+            self.connection, "forget/verify_turns", values
+        ):
+            masked = self.masker.mask(content)
+            counts = Counter(masked.counts)
+            told = self.masker.mask_all(metadata, counts)
+            if counts:
+                self._note("turns", counts, (f"t{row_id}", theme, masked.text))
+                found.append((theme, row_id, session, masked.text, {**told, KEY_IN_METADATA: dict(counts)}))
+        for theme, row_id, _, content, told in found:
+            self._write("forget/set_turn", theme=theme, id=row_id, content=content, metadata=json.dumps(told))
+        if self.execute and found:
+            keys = {"themes": [theme for theme, *_ in found], "ids": [row_id for _, row_id, *_ in found]}
+            for model_id in vectors.model_ids(self.connection):
+                self.connection.execute(model_statement("turns/drop_vectors", model_id), keys)
+            rows.mend_sessions(self.connection, {(theme, session) for theme, _, session, _, _ in found})
+            if self.wants_vectors:
+                vectors.enqueue(self.connection, [(theme, Kind.TURN.value, row_id) for theme, row_id, *_ in found])
+
+    def _histories(self) -> Iterator[tuple[str, Target]]:
+        from hermes_memory_pgvector.store.themes import theme_names
+
+        for theme in theme_names(self.connection) if self.theme is None else [self.theme]:
+            for target in TARGETS:
+                yield theme, target
+
+    def _memories(self, theme: str, target: Target) -> None:
+        """Entries in other words, and a history of nothing but them: a part of the old words would be of none."""
+        before = memories.entries(self.connection, theme, target)
+        events = history.of_theme(self.connection, theme, target)[0]
+        concerned = 0
+        for event in events:
+            counts: Counter[str] = Counter()
+            self.masker.mask_all([event.content, event.old_text, event.previous, event.metadata], counts)
+            concerned += bool(counts)
+            self.kinds.update(counts)
+        after, masked = self._masked(before)
+        changed = [content for content in before if content not in after]
+        if not concerned and not masked:
+            return
+        self.counts["events"] += concerned
+        self.counts["memories"] += masked
+        self.samples += [
+            MaskedRow(f"m{before[content].id}", theme, self.masker.mask(content).text) for content in changed
+        ]
+        del self.samples[SAMPLES:]
+        if not self.execute:
+            return
+        rest = flatten.flattened(events, flatten.shape(events))
+        flatten.apply(self.connection, theme, rest)
+        for event in rest.of(events):
+            told = without_secrets(event.operation(), self.masker)
+            assert isinstance(told, AddMemory)
+            metadata = json.dumps(dict(told.metadata))
+            self._write("forget/set_event", theme=theme, id=event.id, content=told.content, metadata=metadata)
+        new = memories.set_entries(self.connection, theme, target, before, after)
+        if self.wants_vectors:
+            vectors.enqueue(self.connection, [(name, Kind.MEMORY.value, row_id) for name, row_id in new])
+
+    def _masked(self, before: State) -> tuple[State, int]:
+        """The entries in other words, and of how many; of two that say the same then, the one that did before stays."""
+        after: State = {}
+        masked = 0
+        for entry in before.values():
+            counts: Counter[str] = Counter()
+            content = self.masker.mask_all(entry.content, counts)
+            metadata = self.masker.mask_all(dict(entry.metadata), counts)
+            if counts:
+                masked += 1
+                metadata[KEY_IN_METADATA] = dict(counts)
+            kept = after.get(content) or before.get(content) or entry
+            told = metadata if kept is entry else kept.metadata
+            after[content] = replace(kept, content=content, metadata=told, homes={**entry.homes, **kept.homes})
+        return after, masked
+
+    def _letter(self, row_id: int, payload: bytes) -> None:
+        items = rows.decoded(payload)
+        if items is None:
+            self.unreadable += 1
+            return
+        masked = [without_secrets(item, self.masker) for item in items]
+        if masked != items:
+            self._note("rejected", {})
+            self._write("forget/set_letter", id=row_id, payload=codec.encode(masked))
+
+    def _note(self, what: str, kinds: Mapping[str, int], sample: tuple[str, str, str] | None = None) -> None:
+        self.counts[what] += 1
+        self.kinds.update(kinds)
+        if sample is not None and len(self.samples) < SAMPLES:
+            self.samples.append(MaskedRow(*sample))
+
+    def _read(self, name: Any) -> list[Any]:
+        values = {"theme": self.theme, "session_id": None, "before": None, "word": None}
+        found: list[Any] = self.connection.execute(statement(name), values).fetchall()
+        return found
+
+    def _write(self, name: Any, **values: Any) -> None:
+        if self.execute:
+            self.connection.execute(statement(name), values)
