@@ -66,7 +66,8 @@ class Store:
                 "roles": [item.role for item in items],
                 "contents": [item.content for item in items],
                 "ts": [
-                    item.ts or START + timedelta(minutes=number) for item, number in zip(items, numbers, strict=True)
+                    item.ts or START + timedelta(minutes=number - 1)
+                    for item, number in zip(items, numbers, strict=True)
                 ],
                 "metadata": [json.dumps({"author": {"name": item.author}} if item.author else {}) for item in items],
                 "parent_session_ids": [None] * len(items),

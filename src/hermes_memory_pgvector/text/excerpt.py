@@ -19,7 +19,7 @@ LOOKED_AT = 65_536
 """So much of a text is searched for the words of the question, because somebody waits for it."""
 SHORTEST_STEM = 3
 LONGEST_ENDING = 5
-MAX_MATCHES = 2_000
+MAX_MATCHES = 400
 """Where the words stand this often, a later window is hardly better than one before."""
 
 _SPACE = re.compile(r"\s+")
@@ -137,23 +137,15 @@ def _folded_run(signs: str) -> tuple[str, Sequence[int]]:
 def _densest(found: Sequence[Match], room: int) -> tuple[int, int]:
     """From where to where the most words of the question stand within the room; the first such place."""
     best, best_weight = (0, 0), 0.0
-    counts: dict[str, int] = {}
-    weight = 0.0
-    low = 0
-    for high, match in enumerate(found):
-        if match.end - match.start > room:
+    for number, first in enumerate(found):
+        end = first.start + room
+        shown = [match for match in found[number : number + room] if match.end <= end]
+        if not shown:
             continue
-        weight += REPEATED if counts.get(match.word) else 1.0
-        counts[match.word] = counts.get(match.word, 0) + 1
-        while match.end - found[low].start > room:
-            left = found[low]
-            low += 1
-            if left.end - left.start > room:
-                continue
-            counts[left.word] -= 1
-            weight -= REPEATED if counts[left.word] else 1.0
+        distinct = len({match.word for match in shown})
+        weight = distinct + REPEATED * (len(shown) - distinct)
         if weight > best_weight + 1e-9:
-            best, best_weight = (found[low].start, found[high].end), weight
+            best, best_weight = (first.start, shown[-1].end), weight
     return best
 
 
