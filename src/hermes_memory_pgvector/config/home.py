@@ -24,10 +24,12 @@ from typing import Any
 
 from hermes_memory_pgvector import files, machine
 from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, data_folder
+from hermes_memory_pgvector.errors import ConfigError
 
 logger = logging.getLogger(__name__)
 
 KEY_BYTES = 32
+KEY_NAME = "identity.key"
 ID_NAME = "home-id"
 USUAL_NAME = ".hermes"
 # Names that other folders have, too, are no signs: `.env`, or a clone called `pgvector`.
@@ -115,9 +117,14 @@ def homes_of(home: Path) -> list[Path]:
 def pseudonym_key(home: Path) -> bytes:
     """The key that turns phone numbers and user ids into pseudonyms; it never leaves this folder.
 
-    Raises OSError rather than inventing one: a key that changes would give the same person a new theme each time.
+    Raises OSError or ConfigError rather than inventing one: a key that changes would give the same person a new theme
+    each time.
     """
-    return bytes.fromhex(_kept(private_folder(home) / "identity.key", lambda: secrets.token_hex(KEY_BYTES)))
+    path = private_folder(home) / KEY_NAME
+    known = _read(path) if path.exists() else _kept(path, lambda: secrets.token_hex(KEY_BYTES))
+    if len(known) != 2 * KEY_BYTES or not set(known) <= set("0123456789abcdef"):
+        raise ConfigError(f"{path.name} in {path.parent} is damaged: put it back from a backup of this home")
+    return bytes.fromhex(known)
 
 
 def inherited(home: Path, known: HomeIdentity, *, shares_database: bool) -> tuple[str, ...]:

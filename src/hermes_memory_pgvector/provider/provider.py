@@ -99,7 +99,13 @@ class PgvectorMemoryProvider(MemoryProvider):
         self._started_at = time.time()
         self._key = None
         self._unresolved = (session_id, kwargs)
-        self._identify(session_id, kwargs)
+        try:
+            self._identify(session_id, kwargs)
+        except ConfigError as error:
+            tell = kwargs.get("warning_callback")
+            if callable(tell):
+                tell(f"Memory is off in this chat: {error}.")
+            raise
 
     def _identify(self, session_id: Any, kwargs: dict[str, Any]) -> None:
         """Resolve theme and session; until this succeeds, no hook of this provider does anything."""
@@ -194,7 +200,13 @@ class PgvectorMemoryProvider(MemoryProvider):
         **_: Any,
     ) -> None:
         """A turn is complete: store what is worth keeping of both sides."""
-        engine = self._current()
+        try:
+            engine = self._current()
+        except ConfigError:
+            if self._engine is not None:
+                # The host's own store has them.
+                self._engine.refusals.leave_out(2, time.time())
+            raise
         if not self._session.may_write:
             return
         session = self._session_for(session_id)
@@ -375,6 +387,8 @@ class PgvectorMemoryProvider(MemoryProvider):
             if self._key is None:
                 self._key = home_identity.pseudonym_key(self._home)
             return self._key
+        except ConfigError as error:
+            raise ConfigError(f"{error}; without it no theme is chosen") from None
         except (OSError, ValueError) as error:
             reason = f"the key for pseudonyms cannot be read ({type(error).__name__})"
             raise ConfigError(f"{reason}; without it no theme is chosen") from None

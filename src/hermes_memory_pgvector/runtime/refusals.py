@@ -109,6 +109,13 @@ class Refusals:
                 self._told_at = now
             return is_news
 
+    def leave_out(self, turns: int, at: float) -> None:
+        """Turns that cannot be written down because it is not known whose they are."""
+        with self._lock:
+            self.turns += turns
+            self.lost += turns
+            self._left += [("turn", at)] * turns
+
     def recover(self, append: Append) -> int:
         """Append what waits until the journal says no again; return how many memory operations were among it."""
         memories = 0

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
-from hermes_memory_pgvector.config.home import root_of
+from hermes_memory_pgvector.config.home import KEY_NAME, private_folder, pseudonym_key, root_of
 from hermes_memory_pgvector.config.settings import Parsed
 from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, current_provider
 from hermes_memory_pgvector.errors import ConfigError
@@ -21,6 +21,7 @@ from hermes_memory_pgvector.terminal.amounts import count
 def check(home: Path, parsed: Parsed) -> Iterator[Finding]:
     """Everything we can check without a connection."""
     yield from _configuration(home, parsed)
+    yield from _pseudonyms(home)
     host = host_python.find(home)
     is_waiting = host is None or not host.sees_package
     if not is_waiting or plugin_folder.state_of(home) != "absent":
@@ -43,6 +44,17 @@ def _configuration(home: Path, parsed: Parsed) -> Iterator[Finding]:
         yield ok("settings", f"{text}{'' if path.exists() else f' (there is no {path} yet)'}")
     for each in parsed.problems:
         yield problem("settings", each, "hermes-pgvector config show")
+
+
+def _pseudonyms(home: Path) -> Iterator[Finding]:
+    """Whether people of messaging platforms keep their themes."""
+    if not (private_folder(home) / KEY_NAME).exists():
+        return
+    try:
+        pseudonym_key(home)
+    except (OSError, ConfigError) as error:
+        reason = str(error) if isinstance(error, ConfigError) else f"{KEY_NAME} cannot be read"
+        yield problem("identity key", f"{reason}; until then chats of messaging platforms store nothing")
 
 
 def _plugin_folder(home: Path) -> Finding:
