@@ -176,7 +176,7 @@ def test_a_damaged_identity_key_makes_no_new_person_and_loses_no_words(
     runtime, password = with_password(agent_home.dsn)
     settings = {"dsn": runtime, "turn_min_chars": 1, "embed_on_write": False}
     (agent_home.path / "config.yaml").write_text(json.dumps({"memory": {"pgvector": settings}}), encoding="utf-8")
-    brought = Commands(tmp_path, [password]).call("import", "state", "--hermes-home", str(agent_home.path))
+    brought = Commands(tmp_path, [password]).call("import", "state", "--execute", "--hermes-home", str(agent_home.path))
     assert brought.code == 0, brought.everything
     assert agent_home.stored.themes() == {person}
     assert len(agent_home.stored.turns(person)) == 6

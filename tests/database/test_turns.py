@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from hermes_memory_pgvector.config.settings import Settings
+from hermes_memory_pgvector.ops import journals
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from testing.agent import AgentHome
+from testing.waiting import wait_until
 
 Message = dict[str, Any]
 
@@ -306,3 +308,19 @@ def test_what_only_the_old_transcript_has_belongs_to_the_old_session(agent_home:
     agent.on_session_end([*messages(2), messages(3)[0]])
     assert stored(agent_home, "s1") == words(1)
     assert stored(agent_home, "s2") == sorted([*words(2), exchange(3)[0]])
+
+
+@pytest.mark.parametrize(("rule", "kept", "short"), [("each", 1, 3), ("pair", 2, 2)])
+def test_short_turns_are_counted_where_status_reads_it(agent_home: AgentHome, rule: str, kept: int, short: int) -> None:
+    agent_home.settings |= {"turn_min_chars": 40, "turn_rule": rule}
+    agent = agent_home.provider()
+    agent.sync_turn("It is 4711.", "The number of the cellar is noted: four thousand seven hundred and eleven.")
+    agent.sync_turn("Which one?", "The left one.")
+    agent.sync_turn("thanks", "ok")
+    assert len(stored(agent_home)) == kept
+
+    def told() -> int:
+        agent_home.engine.status.publish()
+        return journals.report(agent_home.path, None).short_turns
+
+    wait_until(lambda: told() == short)

@@ -10,11 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes_memory_pgvector.capture.transcript import (
+    Turn,
     is_noise,
     lines,
     metadata_of,
     turn_of,
 )
+from hermes_memory_pgvector.capture.turns import worth_keeping
+from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.text.clean import capped, clean, text_of
 
 ANYTHING = st.recursive(
@@ -57,6 +60,18 @@ def test_words_that_only_begin_like_an_acknowledgement_are_kept(text: str) -> No
 def test_the_minimum_counts_stripped_characters() -> None:
     assert is_noise(" " * 30 + "x" * 39, 40)
     assert not is_noise("x" * 40, 40)
+
+
+@pytest.mark.parametrize(
+    ("rule", "kept"),
+    [("each", ["L" * 40, "M" * 40]), ("pair", ["It is 4711.", "L" * 40, "M" * 40])],
+)
+def test_a_short_side_is_kept_with_a_long_one_where_the_rule_says_so(rule: Any, kept: list[str]) -> None:
+    said = [
+        Turn("user", "It is 4711."), Turn("assistant", "L" * 40), Turn("user", "thanks"), Turn("assistant", "M" * 40),
+        Turn("user", "And now?"), Turn("assistant", "Nothing."),
+    ]  # fmt: skip
+    assert [turn.content for turn in worth_keeping(said, Settings(turn_rule=rule))] == kept
 
 
 def test_a_cut_is_marked_and_exact() -> None:

@@ -49,6 +49,14 @@ class Said:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._conversations: OrderedDict[SessionKey, _Conversation] = OrderedDict()
+        self.short = 0
+        """How many turns were too short to be stored."""
+
+    def count_short(self, turns: int) -> None:
+        """So many turns were too short."""
+        if turns:
+            with self._lock:
+                self.short += turns
 
     def begin(self, key: SessionKey, question: Turn | None) -> None:
         """A turn starts; whoever asks again means it."""

@@ -50,12 +50,14 @@ class TurnCapture:
         answer = transcript.turn_of("assistant", assistant_content, settings.turn_max_chars)
         judgement, calls = Judge(settings, session.platform).of_exchange(messages, question)
         turns = [turn for turn in (question, answer) if turn is not None]
+        kept = worth_keeping(turns, settings)
+        self.said.count_short(sum(not transcript.is_noise(turn.content, 0) for turn in turns) - len(kept))
         new = self.said.report(_key(session), question, [(turn.digest, self._shown(turn, messages)) for turn in turns])
         return [
             *(
                 self._turn(session, turn, now, judgement, author if turn is question else {}, is_live=True)
                 for turn, is_new in zip(turns, new, strict=True)
-                if is_new and not transcript.is_noise(turn.content, settings.turn_min_chars)
+                if is_new and turn in kept
             ),
             *self._judged(session, calls, now),
         ]
@@ -74,7 +76,7 @@ class TurnCapture:
         """
         lines = self._lines(messages, started_at)
         said = [line.turn for line in lines if line.turn is not None and not line.is_reloaded]
-        kept = [turn for turn in said if not transcript.is_noise(turn.content, self.settings.turn_min_chars)]
+        kept = worth_keeping(said, self.settings)
         is_live = any(not line.is_loaded for line in lines)
         if spoken is not None and spoken.session_id != session.session_id and is_live:
             session = spoken if self.said.knows_any(_key(spoken), kept) else session
@@ -154,6 +156,22 @@ class TurnCapture:
             JudgeMemories(session.theme, session.session_id, tuple(each), judgement.trust, judgement.tools, now)
             for judgement, each in by_judgement.items()
         ]
+
+
+def worth_keeping(turns: Sequence[Turn], settings: Settings) -> list[Turn]:
+    """The turns of a conversation that are long enough, by the operator's rule, and no bare acknowledgements."""
+    exchanges: list[list[Turn]] = []
+    for turn in turns:
+        if turn.role == "user" or not exchanges:
+            exchanges.append([])
+        exchanges[-1].append(turn)
+    kept = []
+    for exchange in exchanges:
+        least = settings.turn_min_chars
+        if settings.turn_rule == "pair" and any(len(turn.content.strip()) >= least for turn in exchange):
+            least = 0
+        kept += [turn for turn in exchange if not transcript.is_noise(turn.content, least)]
+    return kept
 
 
 def _key(session: Session) -> SessionKey:

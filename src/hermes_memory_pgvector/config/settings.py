@@ -194,6 +194,10 @@ class Settings:
 
     sync_turns: bool = _flag(True, "stored", "Store conversation turns.")
     turn_min_chars: int = _integer(40, "stored", 0, 100000, "Shorter turns are not stored.")
+    turn_rule: Literal["each", "pair"] = _choice(
+        "each", "stored", ("each", "pair"),
+        "Whether each side of an exchange is judged alone, or a short side is kept with a long one.",
+    )  # fmt: skip
     bulk_sync_on_init: bool = _flag(True, "stored", "Mirror MEMORY.md and USER.md of this home.")
     write_contexts: tuple[str, ...] = _is(
         ("primary", "cron"), "stored", kinds.words, "a list of words",

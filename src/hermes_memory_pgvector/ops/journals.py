@@ -62,6 +62,11 @@ class JournalReport:
         return sum(each.for_newer for each in self.writers)
 
     @property
+    def short_turns(self) -> int:
+        """How many turns live processes have left out because they were too short."""
+        return sum(each.short_turns for each in self.processes)
+
+    @property
     def refused(self) -> int:
         """How many writes live processes refused because the journal could not take them."""
         return sum(each.refused_turns + each.refused_memories for each in self.processes)
@@ -103,6 +108,7 @@ class JournalReport:
             "oldest_age_seconds": round(self.oldest_age_seconds, 3),
             "sync_lag_seconds": round(self.sync_lag_seconds, 3),
             "for_newer_version": self.for_newer,
+            "short_turns": self.short_turns,
             "refused": self.refused,
             "refused_waiting": self.refused_waiting,
             "refused_recovered": self.refused_recovered,

@@ -230,6 +230,7 @@ class Engine:
             self.backlog,
             self.embedder,
             self.read_breaker,
+            lambda: self.said.short,
         )
         self._heartbeat = self._make_heartbeat()
         self.tasks = self._make_tasks()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ class Status:
         backlog: Backlog,
         embedder: ConfiguredEmbedder,
         reads: Breaker,
+        short_turns: Callable[[], int],
     ) -> None:
         self._folder = folder
         self._journal = journal
@@ -41,6 +42,7 @@ class Status:
         self._backlog = backlog
         self._embedder = embedder
         self._reads = reads
+        self._short_turns = short_turns
         self._published: tuple[float, object] = (0.0, None)
 
     def breakers(self) -> list[BreakerStatus]:
@@ -69,6 +71,7 @@ class Status:
             writer.again,
             writer.gone,
             failed.count,
+            self._short_turns(),
         )
         now = time.monotonic()
         if figures != self._published[1] or now - self._published[0] >= PUBLISH_SECONDS:
@@ -82,6 +85,7 @@ class Status:
                 writer_gone=writer.gone,
                 backlog_embedded=backlog.embedded,
                 backlog_problem=backlog.problem,
+                short_turns=self._short_turns(),
                 refused_turns=refused.turns,
                 refused_memories=refused.memories,
                 refused_waiting=refused.waiting,

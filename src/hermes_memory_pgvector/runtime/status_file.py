@@ -59,6 +59,8 @@ class Snapshot:
     """Records lost when it did."""
     backlog_embedded: int = 0
     backlog_problem: str = ""
+    short_turns: int = 0
+    """Turns that were too short to be stored."""
     refused_turns: int = 0
     refused_memories: int = 0
     refused_waiting: int = 0

@@ -240,6 +240,9 @@ def _faults(
 
 def _oddities(report: JournalReport) -> Iterator[Note]:
     """What hardly ever happens to a journal."""
+    if report.short_turns:
+        told = f"{amounts.count(report.short_turns, 'turn')} too short to be stored, since the processes started"
+        yield Note("note", f"{told}: turn_min_chars and turn_rule decide")
     if report.for_newer:
         yield Note("warning", f"{amounts.count(report.for_newer, 'journal')} for a newer version of this package")
     if report.refused:
