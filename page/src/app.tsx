@@ -90,7 +90,7 @@ function Page() {
           : <HomeView ask={setWanted} version={version} />}
       </div>
       {wanted ? <Change key={JSON.stringify(wanted)} wanted={wanted} onClose={() => setWanted(null)} onDone={(done) => finish(done.said, done.plan, wanted)} /> : null}
-      {isAdding ? <AddDialog theme={theme} onClose={() => setAdding(false)} onDone={(text, plan) => finish(text, plan, null)} /> : null}
+      {isAdding ? <AddDialog theme={theme} onClose={() => setAdding(false)} onDone={(text) => finish(text, null, null)} /> : null}
     </div>
   );
 }

@@ -91,11 +91,7 @@ function Planned({ plan, isNothing }: { plan: Plan; isNothing: boolean }) {
       {plan.samples.length ? (
         <ul className="pgv-samples">
           {plan.samples.slice(0, 5).map((sample, place) => (
-            <li key={place} className="pgv-text">
-              {["before", "old_text", "content", "after", "text"].filter((name) => typeof sample[name] === "string" && sample[name]).map((name) => (
-                <p key={name} className={name === "before" || name === "old_text" ? "pgv-before" : ""}><Stored text={String(sample[name]).slice(0, 400)} /></p>
-              ))}
-            </li>
+            <li key={place} className={`pgv-text ${sample.sign === "-" ? "pgv-before" : ""}`}>{sample.sign ? `${sample.sign} ` : ""}<Stored text={(sample.content ?? "").slice(0, 400)} /></li>
           ))}
         </ul>
       ) : null}

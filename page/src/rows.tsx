@@ -1,5 +1,5 @@
 // Memories and turns: lists with a choice of several, and everything about one of them.
-import { change, type EventRow, type Listed, type Plan, type Refusal, type Row, type Shown } from "./api";
+import { change, type Added, type EventRow, type Listed, type Refusal, type Row, type Shown, type ThemeRow } from "./api";
 import { edit, forget, hide, show, undo, type Ask } from "./change";
 import { useLoad, usePages } from "./load";
 import { Dialog, Empty, Fact, More, Origin, Stored, Time, Trouble, Waiting } from "./parts";
@@ -86,29 +86,30 @@ function EditDialog({ row, onClose, onText }: { row: { id: string; content: stri
 }
 
 /** Puts a fact in, at once. */
-export function AddDialog({ theme, onClose, onDone }: { theme: string; onClose: () => void; onDone: (said: string, plan: Plan | null) => void }) {
+export function AddDialog({ theme, onClose, onDone }: { theme: string; onClose: () => void; onDone: (said: string) => void }) {
   const [text, setText] = useState("");
   const [where, setWhere] = useState(theme);
   const [target, setTarget] = useState("memory");
   const [error, setError] = useState<Refusal | null>(null);
   const [busy, setBusy] = useState(false);
+  const themes = useLoad<Listed<ThemeRow>>("list", { what: "themes", limit: 200 });
   const add = (event: FormEvent) => {
     event.preventDefault();
     setBusy(true);
-    change<Plan>("add", { text, target, ...(where.trim() ? { theme: where.trim() } : {}) }).then(() => onDone("Added.", null), (refusal: Refusal) => { setError(refusal); setBusy(false); });
+    change<Added>("add", { text, target, theme: where.trim() }).then((added) => onDone(added.notes[0]?.text ?? "Added."), (refusal: Refusal) => { setError(refusal); setBusy(false); });
   };
   return (
     <Dialog title="Add a memory" onClose={onClose}>
       <form onSubmit={add} className="pgv-plan">
         <label className="pgv-field pgv-field-wide"><span>What to remember</span><textarea className="pgv-input pgv-area" value={text} onChange={(event: any) => setText(event.target.value)} autoFocus /></label>
         <div className="pgv-fields">
-          <label className="pgv-field"><span>Theme (empty: that of a chat in this home)</span><input className="pgv-input" value={where} onChange={(event) => setWhere(event.target.value)} /></label>
+          <label className="pgv-field"><span>Theme</span><input className="pgv-input" value={where} onChange={(event) => setWhere(event.target.value)} list="pgv-theme-names" spellCheck={false} /><datalist id="pgv-theme-names">{themes.data?.rows.map((each) => <option key={each.theme} value={each.theme} />)}</datalist></label>
           <label className="pgv-field"><span>About</span><select className="pgv-select" value={target} onChange={(event: any) => setTarget(event.target.value)}><option value="memory">the work</option><option value="user">the user</option></select></label>
         </div>
         {error ? <Trouble error={error} said="It was not added." /> : null}
         <p className="pgv-buttons">
           <button type="button" className="pgv-button" onClick={onClose}>Leave it</button>
-          <button type="submit" className="pgv-button pgv-button-main" disabled={!text.trim() || busy}>{busy ? "Adding…" : "Add"}</button>
+          <button type="submit" className="pgv-button pgv-button-main" disabled={!text.trim() || !where.trim() || busy}>{busy ? "Adding…" : "Add"}</button>
         </p>
       </form>
     </Dialog>

@@ -118,6 +118,30 @@ def test_several_rows_are_hidden_after_confirmation_and_brought_back(tab: Tab, f
 
 
 @mostly_alone
+def test_a_memory_is_added_changed_and_what_was_changed_is_undone(tab: Tab) -> None:
+    page = tab.open()
+    page.get_by_role("button", name="Add a memory…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("What to remember").fill("The crane is rented until Friday")
+    dialog.get_by_label("Theme", exact=True).fill("adding")
+    dialog.get_by_role("button", name="Add", exact=True).click()
+    expect(page.locator(".pgv-done")).to_contain_text("stored in adding")
+    row = row_with(page, "The crane is rented")
+    row.get_by_role("button", name="Edit…").click()
+    dialog.get_by_label("Text").fill("The crane is rented until Monday")
+    dialog.get_by_role("button", name="See what changes…").click()
+    expect(dialog.locator(".pgv-before")).to_contain_text("until Friday")
+    dialog.get_by_role("button", name="Change it").click()
+    expect(row_with(page, "until Monday")).to_be_visible()
+    row_with(page, "until Monday").get_by_role("link").first.click()
+    page.locator(".pgv-row", has_text="changed").get_by_role("button", name="Undo").click()
+    dialog.get_by_role("button", name="Undo it").click()
+    expect(page.locator(".pgv-done")).to_contain_text("undone")
+    page = tab.open("view=theme&theme=adding")
+    expect(row_with(page, "until Friday")).to_be_visible()
+
+
+@mostly_alone
 def test_what_is_hidden_is_listed_with_its_rule(tab: Tab) -> None:
     page = tab.open("view=theme&theme=support&tab=hidden")
     row = row_with(page, NOTICED_SESSION)
