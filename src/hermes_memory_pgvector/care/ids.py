@@ -36,11 +36,3 @@ def parse_row(text: str) -> RowName:
         raise CareError(f"{text!r} names no row; `list` shows them: m12 is a memory, t34 is a turn")
     kinds = {letter: kind for kind, letter in _LETTERS.items()}
     return RowName(int(match.group(2)), kinds.get(match.group(1).lower()))
-
-
-def parse_event(text: str) -> int:
-    """Read an event's name."""
-    match = _EVENT.fullmatch(text.strip())
-    if match is None:
-        raise CareError(f"{text!r} names no event; `list events` shows them, for example e56")
-    return int(match.group(1))

@@ -9,23 +9,11 @@ from hermes_memory_pgvector.config.access import chosen_home
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.ops.migration import ADMIN_VARIABLE
 from hermes_memory_pgvector.terminal.program import add_global
-from hermes_memory_pgvector.values import NAMED_ORIGINS
 
 
 def add_common(parser: argparse.ArgumentParser, *, json: bool = True) -> None:
     """Add the options every command takes."""
     add_global(parser, json=json)
-
-
-def add_origin(parser: argparse.ArgumentParser) -> None:
-    """Add the option that names where rows come from."""
-    parser.add_argument(
-        "--origin",
-        type=str.lower,
-        choices=NAMED_ORIGINS,
-        metavar="ORIGIN",
-        help=f"only what comes from there: {', '.join(NAMED_ORIGINS)}",
-    )
 
 
 def add_admin_dsn(parser: argparse.ArgumentParser) -> None:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from hermes_memory_pgvector.store.history import Event
 from hermes_memory_pgvector.store.memory_state import Entry, State, apply, fold
-from hermes_memory_pgvector.store.turns import EPOCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +84,3 @@ def lineage(events: Sequence[Event], content: str) -> tuple[Event, ...]:
                 if entry is not None and effect.before[touched] != entry:
                     stories.setdefault(touched, []).append(effect.event)
     return tuple(stories.get(content, ()))
-
-
-def time_of(microseconds: int) -> datetime:
-    """A time as entries carry it."""
-    return EPOCH + timedelta(microseconds=microseconds)
