@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes_memory_pgvector import files
 from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.config.home import HomePlace, home_id, identity, is_copy, pseudonym_key
 
@@ -127,11 +128,13 @@ def test_a_home_restored_in_its_place_keeps_its_id(tmp_path: Path) -> None:
     assert home_id(home) == first
 
 
-def test_the_id_of_an_earlier_version_stays(tmp_path: Path) -> None:
-    (tmp_path / "pgvector").mkdir()
-    (tmp_path / "pgvector" / "home-id").write_text("0123456789abcdef")
-    assert home_id(tmp_path) == "0123456789abcdef"
-    assert (tmp_path / "pgvector" / "home-id").read_text().splitlines()[0] == "0123456789abcdef"
+def test_a_new_home_writes_its_id_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[Path] = []
+    monkeypatch.setattr(files, "replace", lambda path, *_, **__: written.append(path))
+    known = identity(tmp_path)
+    assert known.place is not None
+    assert identity(tmp_path) == known
+    assert written == []
 
 
 def test_a_damaged_place_is_written_anew(tmp_path: Path) -> None:

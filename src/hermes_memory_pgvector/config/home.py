@@ -11,13 +11,13 @@ person keeps the same theme.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import logging
 import os
 import secrets
 import tempfile
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,7 @@ class HomeIdentity:
 
     id: str
     place: HomePlace | None = None
-    """Where the file was written; None in a file of an earlier version."""
+    """Where the file was written; None where that cannot be read."""
     machines: tuple[str, ...] = ()
     """Machines that use this home; each container that shares the folder counts as one."""
     predecessors: tuple[str, ...] = ()
@@ -79,7 +79,9 @@ def identity(home: Path) -> HomeIdentity:
     """The identity of this home; a copy gets a new one the first time it is read."""
     path = private_folder(home) / ID_NAME
     try:
-        _kept(path, lambda: secrets.token_hex(8))
+        if not _read(path):
+            new = HomeIdentity(secrets.token_hex(8), machines=(machine.machine_id(),))
+            _keep(path, functools.partial(_content, path, new))
         # Read text and place from the same file, even while another process replaces it.
         with path.open("rb") as file:
             found = _place_of(path, os.fstat(file.fileno()))
@@ -121,7 +123,10 @@ def pseudonym_key(home: Path) -> bytes:
     each time.
     """
     path = private_folder(home) / KEY_NAME
-    known = _read(path) if path.exists() else _kept(path, lambda: secrets.token_hex(KEY_BYTES))
+    if not path.exists():
+        # Whoever comes first decides for all.
+        files.create(path, secrets.token_hex(KEY_BYTES).encode())
+    known = _read(path)
     if len(known) != 2 * KEY_BYTES or not set(known) <= set("0123456789abcdef"):
         raise ConfigError(f"{path.name} in {path.parent} is damaged: put it back from a backup of this home")
     return bytes.fromhex(known)
@@ -203,7 +208,7 @@ def _resolve(path: Path, known: HomeIdentity, found: HomePlace) -> HomeIdentity:
             new.id,
         )
     with contextlib.suppress(OSError):
-        _write(path, new, found)
+        files.replace(path, functools.partial(_content, path, new))
     return new
 
 
@@ -263,26 +268,17 @@ def _parse(text: str) -> HomeIdentity:
         return HomeIdentity(name.strip())
 
 
-def _write(path: Path, known: HomeIdentity, found: HomePlace) -> None:
-    """Replace the id file with one that names its own inode: whichever of two writers is last, the file is whole."""
-
-    def content(status: os.stat_result) -> bytes:
-        told = asdict(replace(known, place=replace(found, device=status.st_dev, inode=status.st_ino)))
-        return f"{told.pop('id')}\n{json.dumps(told)}\n".encode("utf-8", "surrogateescape")
-
-    files.replace(path, content)
+def _content(path: Path, known: HomeIdentity, status: os.stat_result) -> bytes:
+    """The id file names its own inode, so that whichever of two writers is last, the file is whole."""
+    told = asdict(replace(known, place=_place_of(path, status)))
+    return f"{told.pop('id')}\n{json.dumps(told)}\n".encode("utf-8", "surrogateescape")
 
 
-def _kept(path: Path, make: Callable[[], str]) -> str:
-    """The content of a small private file, written once; whoever comes first decides for all."""
-    known = _read(path)
-    if known:
-        return known
-    content = make().encode("ascii")
+def _keep(path: Path, content: files.Content) -> None:
+    """Write a small private file once; whoever comes first decides for all."""
     if not files.create(path, content) and not _read(path):
         # An empty or foreign file is no identity.
         files.replace(path, content)
-    return _read(path)
 
 
 def _read(path: Path) -> str:
