@@ -30,7 +30,8 @@ for number in range(first, last):
     agent.on_memory_write("add", "memory", f"fact {number}", {})
     say(number)
 """
-WAITS = WRITES + "\nimport threading\nthreading.Event().wait()\n"
+# A signal that comes just before a wait without an end is only seen by Python after it.
+WAITS = WRITES + "\nimport threading\nwhile not threading.Event().wait(0.2):\n    pass\n"
 ENDINGS = {
     "falls off the end": "",
     "sys.exit": "sys.exit(0)",
