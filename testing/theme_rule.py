@@ -18,7 +18,7 @@ THEMED = frozenset(
         "conversations", "memory_entries", "memory_operations", "delegations", "pending_vectors",
         "recall_log", "theme_growth", "agents",
         "turn_vectors_1", "memory_vectors_1", "{turn_vectors}", "{memory_vectors}",
-        "{former_turn_vectors}", "{former_memory_vectors}", "{vectors}", "{table}",
+        "{vectors}", "{table}",
     )
 )  # fmt: skip
 """The tables whose rows belong to themes; a placeholder stands for a model's vectors."""

@@ -17,10 +17,8 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
-from hermes_memory_pgvector import __version__, carried, cli
+from hermes_memory_pgvector import __version__, carried
 from hermes_memory_pgvector.config import access, settings_file
 from hermes_memory_pgvector.config.home import root_of, usual_home
 from hermes_memory_pgvector.errors import (
@@ -94,7 +92,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def every_command() -> list[tree.Entry]:
     """Every command there is, in the order of `help --all`."""
-    return [*(tree.entry_of(each, _operate) for each in EVERY), *(_entry(each) for each in cli.COMMANDS)]
+    return [tree.entry_of(each, _operate) for each in EVERY]
 
 
 def _operate(operation: Operation, args: argparse.Namespace) -> int:
@@ -104,14 +102,6 @@ def _operate(operation: Operation, args: argparse.Namespace) -> int:
     answer = operation.run(memory_of(home), **given)
     with render.naming(home) if operation.names_home and home != usual_home() else contextlib.nullcontext():
         return render.show(answer, as_json=args.json, again=operation.typed(given))
-
-
-def _entry(command: ModuleType) -> tree.Entry:
-    """A command that declares its own options."""
-    aliases: dict[str, dict[str, Any]] = {name: {} for name in getattr(command, "ALIASES", ())}
-    return tree.Entry(
-        command.NAME, command.HELP, command.GROUP, command.EXAMPLES, command.configure, command.run, aliases,
-    )  # fmt: skip
 
 
 def dispatch(args: argparse.Namespace) -> int:

@@ -90,3 +90,16 @@ def test_an_older_server_without_contrib_is_enough(postgres_without_contrib: Con
         assert commands.call("recall", "lighthouse", "--theme", "default", "--json").json["count"] == 1
         checks = {check["name"]: check for check in commands.call("doctor", "--json").json["checks"]}
         assert {name for name, check in checks.items() if check["level"] == "problem"} == {"plugin folder"}
+
+
+def test_the_index_over_all_themes_is_made_and_dropped_beside_the_schema(
+    commands: Commands, empty_database: Database
+) -> None:
+    admin = ("--admin-dsn", admin_of(empty_database))
+    assert commands.call("migrate", *admin).code == 0
+    assert "turn_vectors_1_all" in commands.call("migrate", "--index", "all", *admin).out
+    made = "SELECT count(*) FROM pg_class WHERE relname IN ('turn_vectors_1_all', 'memory_vectors_1_all')"
+    assert Stored(empty_database.owner_dsn).rows(made) == [(2,)]
+    assert "dropped: turn_vectors_1_all" in commands.call("index", "--drop", *admin).out
+    assert Stored(empty_database.owner_dsn).rows(made) == [(0,)]
+    assert commands.call("migrate", "--drop").code == 2

@@ -93,7 +93,8 @@ def test_recall_finds_by_words_and_after_backfill_by_meaning(commands: Commands,
     assert all(hit["score"] is None for hit in by_words["results"])
     done = commands.run("backfill", "--json")
     assert done.code == 0, done
-    assert (done.json["asked"], done.json["embedded"], done.json["pending"]) == (6, 6, 0)
+    assert done.json["embedded"] == 6
+    assert Stored(database.owner_dsn).count("pending_vectors") == 0
     by_meaning = commands.run("recall", "harbour permit ink", "--json").json["results"]
     assert by_meaning[0]["content"] == "The harbour master signs every permit in blue ink"
     assert by_meaning[0]["score"] > 0.3
@@ -124,7 +125,7 @@ def test_recall_keeps_to_what_was_asked(commands: Commands) -> None:
     assert commands.call("recall", "harbour", "--scope", "dm-0123").code == 2
     assert commands.run("recall", "harbour", "--since", "yesterday-ish").code == 2
     assert commands.call("recall", "   ").code == 2
-    unknown = commands.call("backfill", "--theme", "othr")
+    unknown = commands.call("export", "--theme", "othr")
     assert (unknown.code, "did you mean other?" in unknown.err) == (1, True)
 
 
@@ -198,25 +199,9 @@ def test_on_a_terminal_hits_are_wrapped_to_its_width(commands: Commands) -> None
     assert "      The harbour master signs every permit\n      in blue ink\n" in plain
 
 
-def test_backfill_keeps_to_theme_and_limit(commands: Commands, database: Database) -> None:
-    done = commands.call("backfill", "--theme", "other", "--json")
-    assert done.code == 0
-    assert (done.json["asked"], done.json["embedded"]) == (1, 1)
-    done = commands.call("backfill", "--limit", "2")
-    assert done.code == 3
-    assert "2 rows embedded" in done.out
-    assert "run it again" in done.out
-    assert commands.call("backfill").code == 0
-    done = commands.call("backfill", "--json")
-    assert (done.code, done.json["asked"]) == (0, 0)
-    stored = Stored(database.owner_dsn)
-    assert (stored.count("memory_vectors_1"), stored.count("turn_vectors_1")) == (3, 3)
-
-
 def test_backfill_with_the_embedder_down_is_exit_code_2_and_loses_nothing(
     commands: Commands, embedder: EmbedServer
 ) -> None:
-    assert commands.call("backfill", "--limit", "1").code == 3
     embedder.mode = "500"
     done = commands.call("backfill")
     assert done.code == 2, done

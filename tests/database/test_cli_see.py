@@ -185,7 +185,7 @@ def test_show_tells_all_about_a_memory(commands: Commands, filled: Database) -> 
     assert (shown["kind"], shown["content"], shown["homes"]) == ("memory", "Prices fall in spring", {"home-a": "tool"})
     told = [(event["action"], event["session_id"]) for event in shown["history"]]
     assert told == [("add", "s1"), ("replace", None)]
-    assert shown["vector"] == {"model": MODEL, "vectors": 0, "state": f"none of {MODEL}; `backfill` makes it"}
+    assert shown["vector"] == {"model": MODEL, "vectors": 0, "state": f"none of {MODEL}; `reembed` makes it"}
     out = commands.call("show", f"m{number}").out
     assert "home home-a (by tool)" in out
     assert "Prices rise → Prices" in out
@@ -266,12 +266,11 @@ def test_what_a_command_would_ignore_is_refused_also_for_scripts(commands: Comma
 def test_an_empty_name_does_not_mean_everything(commands: Commands) -> None:
     for words in (
         ("export", "--theme", ""),
-        ("export", "--session", ""),
-        ("backfill", "--theme", ""),
+        ("import", "x.jsonl", "--theme", " "),
     ):
-        done = commands.call(*words)
-        assert (done.code, done.out) == (1, ""), (words, done)
-        assert f"{words[-2]} is empty" in done.err
+        done = commands.run(*words)
+        assert (done.code, done.out) == (2, ""), (words, done)
+        assert "it is empty" in done.err
 
 
 def test_a_theme_that_does_not_exist_is_no_silent_success(commands: Commands, tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def test_a_long_theme_is_named_on_the_command_line_too(
         assert done.json["count"] >= 1
     missing = commands.run("recall", "spare key", "--json", "--theme", LONG[1:])
     assert (missing.code, "there is no theme" in missing.json["error"]) == (1, True)
-    assert commands.run("backfill", "--theme", LONG).code in (0, 1)
+    assert commands.run("export", "--theme", LONG).code in (0, 1)
 
 
 @pytest.mark.parametrize(("key", "claimed"), [("marketing", "work/marketing"), (None, "work")])

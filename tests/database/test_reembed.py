@@ -16,18 +16,15 @@ import psycopg
 import pytest
 
 from hermes_memory_pgvector.config import settings_file
-from hermes_memory_pgvector.config.settings import Settings, parse
-from hermes_memory_pgvector.config.settings import shown as shown_value
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.probe import PAIRS
+from hermes_memory_pgvector.ops.embed import fill
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.recall.recall import Answer
 from hermes_memory_pgvector.runtime.engine import Engine
 from hermes_memory_pgvector.runtime.registry import close_all, engine_for
 from hermes_memory_pgvector.store import reembedding
 from hermes_memory_pgvector.values import Kind, Question
-from hermes_memory_pgvector.writer import reembed
-from hermes_memory_pgvector.writer.reembed import Throttle
 from testing.command import Commands
 from testing.embed_server import EmbedServer, meaningful_vector
 from testing.postgres import DIM, MODEL, Database
@@ -37,6 +34,8 @@ from testing.waiting import wait_until
 NEW = "new-model"
 NEW_DIM = 96
 THEME = "workshop"
+SETTLED_SECONDS = 5.0
+"""By then every process here has read its new settings."""
 
 VECTOR = "(SELECT array_agg(sin(id * i)) FROM generate_series(1, {dim}) AS i)::real[]::halfvec"
 SOME_ROWS = f"""
@@ -86,8 +85,8 @@ class Fleet:
         assert done.code == code, done.everything
         return done.json
 
-    def change(self, *more: str, code: int = 0) -> Any:
-        return self.reembed("--url", self.new.url, "--model", NEW, *more, code=code)
+    def change(self) -> Any:
+        return self.reembed("--url", self.new.url, "--model", NEW)
 
     def fill(self, rows: int) -> None:
         with psycopg.connect(self.database.owner_dsn) as owner:
@@ -136,14 +135,14 @@ def test_a_model_is_changed_and_the_old_vectors_are_dropped_on_request(fleet: Fl
     assert fleet.current() == (2, NEW, NEW_DIM)
     assert fleet.missing(2) == 0
     assert fleet.commands.config["memory"]["pgvector"]["embed_model"] == NEW
-    assert "embed_next" not in fleet.commands.config["memory"]["pgvector"]
-    assert fleet.reembed("--status")["change"] is None
-    assert fleet.change()["embedded"] == 0
-    assert [each["name"] for each in fleet.reembed("--drop-old")["models"]] == [MODEL]
+    assert fleet.change()["embedded"] == fleet.reembed()["embedded"] == 0
+    states = [(each["name"], each["state"], each["missing"]) for each in fleet.reembed("--status")["models"]]
+    assert states == [(NEW, "in use", 0), (MODEL, "not in use", 0)]
+    assert fleet.reembed("--cancel")["dropped"] == []
     assert fleet.stored.count("turn_vectors_1") == 300
-    fleet.reembed("--drop-old", "--execute")
+    assert fleet.reembed("--drop-old")["dropped"] == [f"{MODEL}, {DIM} dimensions"]
     assert fleet.stored.rows("SELECT to_regclass('turn_vectors_1'), to_regclass('memory_vectors_1')") == [(None, None)]
-    assert fleet.reembed("--status")["other_models"] == []
+    assert [each["name"] for each in fleet.reembed("--status")["models"]] == [NEW]
     assert [hit.score is not None for hit in fleet.ask("subject 7", "theme-0").hits] == [True] * 5
     actions = [row["action"] for row in fleet.commands.call("list", "audit", "--json").json["rows"]]
     assert actions == ["drop vectors", "switch model"]
@@ -235,17 +234,20 @@ def test_agents_write_and_ask_while_the_model_changes(tmp_path: Path, database: 
                 changing = fleet.commands.start("reembed", "--json", *fleet.options)
                 out, _ = changing.communicate(timeout=1_800)
                 switched_at, before = time.monotonic(), len(load.said)
-                wait_until(lambda: len(load.said) > before + 50 and load.answers[-1][2] > switched_at + 1)
+                wait_until(
+                    lambda: len(load.said) > before + 50 and load.answers[-1][2] > switched_at + SETTLED_SECONDS + 1
+                )
             assert changing.returncode == 0, out
             assert fleet.engine.flush(Deadline.after(30))
             assert fleet.stored.rows("SELECT count(*) FROM conversations") == [(rows + len(load.said),)]
             assert fleet.missing(2) == 0
             judged = [(models_of(load, text, answer), answer, at) for text, answer, at in load.answers]
             assert [answer for which, answer, _ in judged if not which] == []
-            failed = [answer for _, answer, _ in load.answers if "error" in answer]
-            by_words = [answer for _, answer, _ in load.answers if "keyword" in answer.get("note", "")]
-            assert failed + by_words == []
-            late = [which for which, _, at in judged if at > switched_at + 1]
+            assert [answer for _, answer, _ in load.answers if "error" in answer] == []
+            # From the switch on, until the homes have read their new settings, the former vectors answer.
+            by_words = [at for _, answer, at in load.answers if "keyword" in answer.get("note", "")]
+            assert all(abs(at - switched_at) < SETTLED_SECONDS for at in by_words)
+            late = [which for which, _, at in judged if at > switched_at + SETTLED_SECONDS]
             assert late
             assert all(True in which for which in late)
             assert any(which == {False} for which, _, at in judged)
@@ -261,7 +263,7 @@ def test_a_theme_that_is_always_written_to_does_not_keep_the_others_waiting(
 ) -> None:
     """As with many rows, when looking through them takes so long that the last theme has a new one by then."""
     fleet.fill(600)
-    original, looks = reembedding.wanting, 0
+    original, looks = reembedding.missing_turns, 0
     one_more = (
         "WITH said AS (INSERT INTO conversations (agent_identity, session_id, role, content)"
         " VALUES ('zoo', 's', 'user', 'Turn number ' || %s) RETURNING *)"
@@ -269,16 +271,16 @@ def test_a_theme_that_is_always_written_to_does_not_keep_the_others_waiting(
         f" SELECT agent_identity, id, ts, hermes_content_hash(content), {VECTOR.format(dim=DIM)} FROM said"
     )
 
-    def wanting(*arguments: Any) -> Any:
+    def missing(*arguments: Any, **named: Any) -> Any:
         nonlocal looks
         looks += 1
         # Nobody can write at the switch, or without end.
         if looks < 100:
             with contextlib.suppress(psycopg.errors.LockNotAvailable):
                 owner.execute(one_more, (looks,))
-        return original(*arguments)
+        return original(*arguments, **named)
 
-    monkeypatch.setattr(reembedding, "wanting", wanting)
+    monkeypatch.setattr(reembedding, "missing_turns", missing)
     with psycopg.connect(fleet.database.owner_dsn, autocommit=True) as owner:
         owner.execute("SET lock_timeout = '100ms'")
         assert fleet.change()["switched"]
@@ -296,8 +298,7 @@ def test_a_change_that_is_killed_goes_on_where_it_was(fleet: Fleet) -> None:
     assert made > 200
     assert fleet.current() == (1, MODEL, DIM)
     before, fleet.new.latency = len(fleet.new.texts), 0.0
-    # It needs no options: the home knows what it is changing to.
-    done = fleet.reembed()
+    done = fleet.change()
     assert (done["switched"], done["embedded"]) == (True, 1_100 - made)
     assert fleet.missing(2) == 0
     assert len(fleet.new.texts) - before <= 1_100 - made + 1 + 2 * len(PAIRS)  # the model is measured again
@@ -305,44 +306,43 @@ def test_a_change_that_is_killed_goes_on_where_it_was(fleet: Fleet) -> None:
 
 def test_a_change_that_is_killed_between_the_switch_and_the_settings_is_finished_by_the_next_run(fleet: Fleet) -> None:
     fleet.fill(20)
-    fleet.change("--no-switch", code=3)
     config = fleet.commands.config
-    fleet.reembed()
+    fleet.change()
     (fleet.home / "config.yaml").write_text(json.dumps(config), encoding="utf-8")
     assert settings_file.load(fleet.home).settings.embed_model == MODEL
-    assert fleet.reembed()["homes"] == [str(fleet.home)]
+    refused = fleet.commands.call("reembed")
+    assert (refused.code, "this home embeds with" in " ".join(refused.err.split())) == (1, True), (
+        "it switches nobody back"
+    )
+    assert fleet.change()["homes"] == [str(fleet.home)]
     settings = settings_file.load(fleet.home).settings
-    assert (settings.embed_url, settings.embed_model, settings.embed_next) == (fleet.new.url, NEW, ())
+    assert (settings.embed_url, settings.embed_model) == (fleet.new.url, NEW)
 
 
-@pytest.mark.large
 def test_a_change_is_cancelled_and_begun_again(fleet: Fleet) -> None:
     fleet.fill(600)
-    fleet.new.latency = 0.05
-    changing = fleet.commands.start("reembed", "--rate", "200", *fleet.options)
-    state = wait_until(lambda: fleet.reembed("--status")["change"])
-    assert (state["model"]["name"], state["is_at_work"]) == (NEW, True)
-    wait_until(lambda: fleet.stored.count("turn_vectors_2") > 0)
+    fleet.new.latency = 0.2
+    changing = fleet.commands.start("reembed", *fleet.options)
+    wait_until(lambda: fleet.reembed("--status")["is_at_work"])
+    wait_until(lambda: fleet.stored.rows("SELECT to_regclass('turn_vectors_2') IS NOT NULL") == [(True,)])
     second = fleet.commands.call("reembed", *fleet.options)
     assert (second.code, "another process is at it" in second.err) == (1, True)
-    assert fleet.reembed("--cancel")["cancelled"]["model"]["name"] == NEW
+    refused = fleet.commands.call("reembed", "--drop-old", "--admin-dsn", fleet.database.owner_dsn)
+    assert (refused.code, "--cancel" in refused.err) == (1, True)
+    assert fleet.reembed("--cancel")["dropped"] == [f"{NEW}, {NEW_DIM} dimensions"]
     ended = fleet.commands.finish(changing)
     assert (ended.code, "cancelled" in ended.err) == (1, True)
     assert fleet.current() == (1, MODEL, DIM)
-    assert settings_file.load(fleet.home).settings.embed_next == ()
     assert fleet.ask("subject 7", "theme-0").degraded is None
-    assert fleet.reembed("--cancel")["cancelled"] is None
-    # What was made is used when it begins again, unless somebody drops it.
-    made = fleet.stored.count("turn_vectors_2") + fleet.stored.count("memory_vectors_2")
-    assert fleet.change()["embedded"] == 660 - made
+    fleet.new.latency = 0.0
+    assert fleet.change()["embedded"] == 660
 
 
 def test_an_embedder_that_goes_away_is_waited_for(fleet: Fleet) -> None:
     fleet.fill(1_000)
     fleet.new.fail_after = 6
     changing = fleet.commands.start("reembed", "--json", *fleet.options)
-    problem = wait_until(lambda: (fleet.reembed("--status")["change"] or {}).get("problem"))
-    assert "500" in str(problem)
+    wait_until(lambda: fleet.new.fail_after == 0)
     assert fleet.ask("subject 7", "theme-0").degraded is None
     fleet.new.fail_after = None
     done = fleet.commands.finish(changing)
@@ -351,17 +351,17 @@ def test_an_embedder_that_goes_away_is_waited_for(fleet: Fleet) -> None:
 
 
 def test_an_embedder_that_stays_away_is_not_waited_for_for_ever(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reembed, "MOST_WAIT_SECONDS", 0.6)
+    monkeypatch.setattr(fill, "MOST_WAIT_SECONDS", 0.6)
     fleet.fill(1_000)
     fleet.new.fail_after = 6
     ended = fleet.commands.call("reembed", *fleet.options)
     said = " ".join(ended.err.split())
-    assert (ended.code, "then gave up" in said, "to go on: hermes-pgvector reembed" in said) == (2, True, True), said
+    assert (ended.code, "then gave up" in said, "to go on, run this again" in said) == (2, True, True), said
     made = fleet.stored.count("turn_vectors_2") + fleet.stored.count("memory_vectors_2")
     assert made > 0
     assert fleet.current() == (1, MODEL, DIM)
     fleet.new.fail_after = None
-    assert fleet.reembed()["embedded"] == 1_100 - made
+    assert fleet.change()["embedded"] == 1_100 - made
 
 
 def test_what_is_hidden_edited_or_forgotten_while_its_vector_is_made_stays_so(fleet: Fleet) -> None:
@@ -405,56 +405,25 @@ def test_what_is_hidden_edited_or_forgotten_while_its_vector_is_made_stays_so(fl
         assert sum(a * b for a, b in zip(vector, meaningful_vector(text, NEW_DIM), strict=True)) > 0.99
 
 
-def test_a_rate_is_kept_to() -> None:
-    now, slept = [0.0], []
-
-    def sleep(seconds: float) -> None:
-        slept.append(seconds)
-        now[0] += seconds
-
-    throttle = Throttle(20, now=lambda: now[0], sleep=sleep)
-    sent = 0
-    while now[0] < 60:
-        rows = throttle.batch(256)
-        throttle.take(rows)
-        sent += rows
-        assert sent <= 20 * now[0] + 20
-        now[0] += 0.1
-    assert sent >= 20 * 59
-    assert Throttle(0).batch(256) == 256
-    assert Throttle(0.5).batch(256) == 1
-
-
 def test_a_process_that_has_not_noticed_the_switch_never_compares_two_models(fleet: Fleet) -> None:
     fleet.fill(100)
     unprepared = Engine(fleet.home, settings_file.load(fleet.home).settings)
-    fleet.change("--no-switch", code=3)
-    prepared = Engine(fleet.home, settings_file.load(fleet.home).settings)
     question = Question("subject 7", Kind.TURN, "theme-0", limit=5)
     try:
-        # Both remember the old model when it is replaced.
-        for each in (prepared, unprepared):
-            assert each.recall.search(question, Deadline.after(10)).degraded is None
-        old_requests = len(fleet.old.requests)
-        fleet.reembed()
-        answer = prepared.recall.search(question, Deadline.after(10))
-        assert (answer.degraded, len(answer.hits)) == (None, 5)
-        assert len(fleet.old.requests) == old_requests
-        assert fleet.new.texts[-1] == "subject 7"
-        # One that does not know the new embedder goes on with the old vectors, and says so.
+        # It remembers the old model when that is replaced.
+        assert unprepared.recall.search(question, Deadline.after(10)).degraded is None
+        fleet.change()
         for _ in range(2):
             answer = unprepared.recall.search(question, Deadline.after(10))
-            assert [hit.score is not None for hit in answer.hits] == [True] * 5
+            assert answer.hits
         assert answer.degraded is not None
-        assert "another model" in answer.degraded
-        fleet.reembed("--drop-old", "--execute")
+        fleet.reembed("--drop-old")
         answer = unprepared.recall.search(question, Deadline.after(10))
         assert [hit.score for hit in answer.hits] == [None] * len(answer.hits)
         assert answer.hits
         assert answer.degraded is not None
     finally:
-        for each in (prepared, unprepared):
-            each.close(Deadline.after(5))
+        unprepared.close(Deadline.after(5))
 
 
 def test_a_home_with_another_model_is_told_and_takes_nobodys_vectors_away(fleet: Fleet) -> None:
@@ -467,22 +436,17 @@ def test_a_home_with_another_model_is_told_and_takes_nobodys_vectors_away(fleet:
     assert "hermes-pgvector reembed" in told.out
     status = fleet.commands.call("status")
     assert f"the database's vectors are of {MODEL}, this home embeds with {NEW}" in " ".join(status.out.split())
-    assert "hermes-pgvector reembed" in status.out
+    assert f"hermes-pgvector reembed --model {NEW}" in " ".join(status.out.split())
     checks = fleet.commands.call("doctor", "--json").json["checks"]
     (model,) = [each for each in checks if each["name"] == "model"]
-    assert (model["level"], model["hint"]) == ("problem", "hermes-pgvector reembed")
-    # Its own settings name the new model: that is what it changes to.
-    assert fleet.reembed("--no-switch", code=3)["model"]["name"] == NEW
-    fleet.commands.configure(dsn=fleet.database.runtime_dsn, embed_url=fleet.old.url, embed_model=MODEL)
-    checks = fleet.commands.call("doctor", "--json").json["checks"]
-    (change,) = [each for each in checks if each["name"] == "reembed"]
-    assert (change["level"], f"embed_next model={NEW}" in change["hint"]) == ("warning", True)
+    assert (model["level"], model["hint"]) == ("problem", f"hermes-pgvector reembed --model {NEW}")
+    refused = fleet.commands.call("reembed")
+    assert (refused.code, f"reembed --model {NEW}" in " ".join(refused.err.split())) == (1, True)
     # At once, however many rows there are, only where somebody says so.
     settings_file.update(fleet.home, ("memory", "pgvector"), {"embed_url": fleet.new.url, "embed_model": NEW})
     switched = fleet.commands.call("migrate", "--json", "--switch-model", "--admin-dsn", fleet.database.owner_dsn)
     assert (switched.code, switched.json["kept_model"]) == (0, None)
     assert fleet.current() == (2, NEW, NEW_DIM)
-    assert fleet.stored.count("reembedding") == 0
 
 
 def test_the_agents_role_cannot_change_the_model_and_is_told_whose_login_can(fleet: Fleet) -> None:
@@ -491,30 +455,6 @@ def test_the_agents_role_cannot_change_the_model_and_is_told_whose_login_can(fle
     assert refused.code == 1
     assert "--admin-dsn OWNER_DSN" in refused.err
     assert fleet.current() == (1, MODEL, DIM)
-    for wrong in (("--rate", "0"), ("--rate", "many"), ("--status", "--model", "x"), ("--execute",)):
-        assert fleet.commands.run("reembed", *wrong).code == 2
+    assert fleet.commands.run("reembed", "--status", "--model", "x").code == 2
     for wrong in (("--dim", "many"), ("--url", "nowhere"), ("--url", "http://u:p@host")):
         assert fleet.commands.call("reembed", "--model", "x", *wrong).code == 1
-
-
-def test_a_next_embedder_is_described_in_one_setting() -> None:
-    def parsed(**raw: Any) -> Settings:
-        found = parse({"memory.pgvector": {"embed_url": "http://old", "embed_api_key_env": "OLD_KEY", **raw}})
-        assert found.problems == ()
-        return found.settings
-
-    assert parsed().next_embedder is None
-    one = parsed(embed_next="model=bge-m3,url=http://new?api-version=2").next_embedder
-    assert one is not None
-    # The key of one endpoint is not sent to another.
-    assert (one.embed_model, one.embed_url, one.embed_api_key_env) == ("bge-m3", "http://new?api-version=2", "")
-    same_place = parsed(embed_next={"model": "bge-m3", "dim": 64}).next_embedder
-    assert same_place is not None
-    assert (same_place.embed_url, same_place.embed_api_key_env, same_place.embed_dim) == ("http://old", "OLD_KEY", 64)
-    local = parsed(embed_next={"protocol": "local"}).next_embedder
-    assert local is not None
-    assert local.uses_local_model
-    for wrong in ("bge-m3", {"modell": "x"}, {"dim": "many"}, ["x"], 7):
-        assert parse({"memory.pgvector": {"embed_next": wrong}}).problems
-    shown = shown_value(parsed(embed_next="model=x,url=http://user:word@new"), "embed_next")
-    assert "word" not in str(shown)

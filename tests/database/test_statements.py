@@ -61,11 +61,8 @@ ACROSS_THEMES = {
     "expire/turns": "what is older than its theme keeps it, for upkeep; keys only",
     "history/due": "which themes have old history, for upkeep; no content",
     "overview/missing_vectors": "how many rows have no vector; no content",
-    "reembed/count": "how many rows have a vector of the new model; no content",
     "vectors/typed_memories": "keys of rows that somebody typed into the table, for upkeep; no content",
     "vectors/typed_turns": "keys of rows that somebody typed into the table, for upkeep; no content",
-    "reembed/wanting_memories": "keys of rows without a vector of the new model, for upkeep; no content",
-    "reembed/wanting_turns": "keys of rows without a vector of the new model, for upkeep; no content",
     **{
         f"search/{kind} everywhere{how}": "what every theme may see, and the asker's own"
         for kind in Kind

@@ -95,7 +95,7 @@ def test_writes_go_on_while_an_index_is_made(indexes: VectorIndexes, database: D
             assert wait_until(lambda: any(index.is_building for index in second.survey().indexes))
             store.connection.execute("SET lock_timeout = '2s'")
             store.say(Said("written meanwhile", "large", vector=unit(random.Random(8), store.model.dim)))
-            with pytest.raises(DatabaseUnavailable, match="another `hermes-pgvector index`"):
+            with pytest.raises(DatabaseUnavailable, match="another `hermes-pgvector migrate --index`"):
                 second.create()
     building.join(30)
     with psycopg.connect(database.owner_dsn) as owner:

@@ -18,7 +18,7 @@ from testing.command import PROGRAM, Commands
 UNPRIVILEGED = ["setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner"] if os.geteuid() == 0 else []
 COMMANDS = (
     "up", "up --stop", "status", "doctor", "recall x", "config show", "config set prefetch_limit 7",
-    "uninstall --execute", "migrate", "list rejected", "index list", "backfill",
+    "uninstall --execute", "migrate", "list rejected", "backfill",
 )  # fmt: skip
 # All commands in one process: each is short, and the interpreter need not start again.
 RUN_ALL = """

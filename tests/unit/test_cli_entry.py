@@ -18,7 +18,7 @@ from hermes_memory_pgvector.terminal import program as tree
 from testing.command import PROGRAM, Commands
 
 PROMISED = (
-    "up", "try", "migrate", "doctor", "status", "recall", "backfill", "index", "config", "journal",
+    "up", "try", "migrate", "doctor", "status", "recall", "import", "export", "reembed", "config", "journal",
     "list", "show", "why", "undo", "edit", "mute",
 )  # fmt: skip
 LIGHT = """

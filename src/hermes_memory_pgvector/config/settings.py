@@ -54,28 +54,7 @@ class Declaration:
 
 
 EMBEDDER_PARTS = ("url", "model", "dim", "protocol", "prefixes", "api_key_env")
-"""What describes an embedder: the settings embed_url, embed_model and so on, and the keys of `embed_next`."""
-
-
-def _embedder(value: Any) -> tuple[tuple[str, str], ...]:
-    """An embedder that is described in one value; what it leaves out is as in the settings of the one in use."""
-    if not value:
-        return ()
-    value = dict(kinds.items(value))
-    if not set(value) <= set(EMBEDDER_PARTS):
-        raise ValueError
-    told = {name: DECLARATIONS[f"embed_{name}"].parse(value[name]) for name in EMBEDDER_PARTS if name in value}
-    return tuple((name, str(part)) for name, part in told.items() if part is not None)
-
-
-def _show_embedder(value: Any) -> Any:
-    """What may be shown of a described embedder."""
-    if isinstance(value, str):
-        return redact_url(value) if "@" in value else value
-    if not isinstance(value, Mapping):
-        return value
-    shows = {name: DECLARATIONS[f"embed_{name}"].show for name in value}
-    return {name: part if (show := shows[name]) is None else show(part) for name, part in value.items()}
+"""What describes an embedder: the settings embed_url, embed_model and so on."""
 
 
 def _is(default: Any, group: str, parse: kinds.Parser, expects: str, help: str, **more: Any) -> Any:
@@ -142,15 +121,7 @@ class Settings:
         "", "embedder", "Name of the environment variable that holds the endpoint's key.", in_wizard=True,
         show=redact_variable,
     )  # fmt: skip
-    embed_next: tuple[tuple[str, str], ...] = _is(
-        (), "embedder", _embedder, "a map of url, model, dim, protocol, prefixes and api_key_env, or model=...,url=...",
-        "The embedder to use once the database's vectors are of its model; set by `reembed`, and beforehand on the"
-        " other machines of a fleet.",
-        show=_show_embedder,
-    )  # fmt: skip
-    embed_on_write: bool = _flag(
-        True, "embedder", "Embed new rows; false leaves them to keyword search and `backfill`."
-    )
+    embed_on_write: bool = _flag(True, "embedder", "Embed new rows; false leaves them to keyword search and `reembed`.")
     conversation_embed_policy: Literal["all", "substantive_only", "none"] = _choice(
         "all", "embedder", ("all", "substantive_only", "none"),
         "Which turns get a vector: all, only long ones, or none.",
@@ -310,24 +281,6 @@ class Settings:
     def uses_local_model(self) -> bool:
         """Whether this process computes vectors itself."""
         return self.embed_protocol == "local" or (self.embed_protocol == "auto" and not self.embed_url)
-
-    @property
-    def next_embedder(self) -> Settings | None:
-        """These settings with the embedder that `embed_next` describes; None where it describes none.
-
-        An address of its own brings its own protocol and key: a key goes nowhere it was not meant for.
-        """
-        if not self.embed_next:
-            return None
-        told = dict(self.embed_next)
-        has_place = "url" in told or told.get("protocol") == "local"
-        former = {} if has_place else {"url": self.embed_url, "api_key_env": self.embed_api_key_env}
-        parts = {"model": self.embed_model, "protocol": "auto" if has_place else self.embed_protocol, **former, **told}
-        values = {
-            f"embed_{name}": DECLARATIONS[f"embed_{name}"].parse(parts.get(name, DEFAULTS[f"embed_{name}"]))
-            for name in EMBEDDER_PARTS
-        }
-        return dataclasses.replace(self, **values, embed_next=())
 
     def __repr__(self) -> str:
         return f"Settings({', '.join(sorted(self.set_by))})"

@@ -14,6 +14,7 @@ from hermes_memory_pgvector.ops.correct.add import ADD
 from hermes_memory_pgvector.ops.correct.edit import EDIT
 from hermes_memory_pgvector.ops.correct.mute import MUTE
 from hermes_memory_pgvector.ops.correct.undo import UNDO
+from hermes_memory_pgvector.ops.embed.reembed import REEMBED
 from hermes_memory_pgvector.ops.explain.recall import RECALL
 from hermes_memory_pgvector.ops.explain.why import WHY
 from hermes_memory_pgvector.ops.fleet.journal import JOURNAL
@@ -27,5 +28,5 @@ from hermes_memory_pgvector.ops.themes.theme import THEME
 
 OPERATIONS = (
     RECALL, LIST, SHOW, WHY, ADD, EDIT, UNDO, MUTE, FORGET, STATUS, METRICS, JOURNAL, DOCTOR, CONFIG, MIGRATE,
-    UNINSTALL, THEME, IMPORT, EXPORT, PROMOTE, BACKUP, ACTIVITY,
+    UNINSTALL, THEME, IMPORT, EXPORT, PROMOTE, BACKUP, REEMBED, ACTIVITY,
 )  # fmt: skip

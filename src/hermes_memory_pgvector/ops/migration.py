@@ -63,16 +63,7 @@ def wanted_model(home: Path, settings: Settings) -> Wanted:
     except EmbeddingError as error:
         return Wanted(None, str(error))
     mean, sd = (info.scale.mean, info.scale.sd) if info.scale else (None, None)
-    return Wanted(ModelSpec(info.name, info.dim, mean, sd, _following(whose)))
-
-
-def _following(home: Path) -> str:
-    """The name of the model that comes next; empty when none does."""
-    described = load(home).settings.next_embedder
-    if described is None:
-        return ""
-    with parts.open_embedder(home, described) as embedder:
-        return embedder.model
+    return Wanted(ModelSpec(info.name, info.dim, mean, sd))
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.ops import new_settings, parts
 
 SHARED = "the root home's database, whose vectors are of one model"
-EMBEDDER = (*(f"embed_{part}" for part in EMBEDDER_PARTS), "embed_next")
+EMBEDDER = tuple(f"embed_{part}" for part in EMBEDDER_PARTS)
 
 
 def below(home: Path) -> list[Path]:

@@ -2,8 +2,7 @@
 
 A block begins with a line `-- insert --`, and `statement("turns/insert")` is that of queries/turns.sql. No statement is
 assembled in Python. Only the vector tables vary, because each embedding model has its own: a statement names them
-`{memory_vectors}` and `{turn_vectors}`. A change from one model to another names the former one's
-`{former_turn_vectors}` and `{former_memory_vectors}`. Searching has one statement made of parts, see
+`{memory_vectors}` and `{turn_vectors}`. Searching has one statement made of parts, see
 store/search_statement.py.
 """
 
@@ -28,10 +27,9 @@ def statement(name: str) -> sql.SQL:
 
 
 @cache
-def model_statement(name: str, model_id: int, former_id: int | None = None) -> sql.Composed:
-    """A statement of sql/queries, on the vector tables of one embedding model, or of that and a former one."""
-    former = {f"former_{table}": each for table, each in vector_tables(former_id or model_id).items()}
-    return sql.SQL(text_of(f"queries/{name}")).format(**vector_tables(model_id), **former)
+def model_statement(name: str, model_id: int) -> sql.Composed:
+    """A statement of sql/queries, on the vector tables of one embedding model."""
+    return sql.SQL(text_of(f"queries/{name}")).format(**vector_tables(model_id))
 
 
 def vector_tables(model_id: int) -> dict[str, sql.Identifier]:

@@ -119,12 +119,9 @@ class Recall:
         settings: RecallSettings,
         current_model: CurrentModel | None = None,
         masker: Masker = NOTHING,
-        *,
-        following: QueryEmbedder | None = None,
     ) -> None:
-        """`following` embeds questions once the database's vectors are of its model."""
         self._reading = reading
-        self._embedders = [each for each in (embedder, following) if each is not None]
+        self._embedders = [] if embedder is None else [embedder]
         self._settings = settings
         self._masker = masker
         self._current_model = current_model or CurrentModel()

@@ -137,7 +137,7 @@ class Engine:
         with self._start_lock:
             if settings == self.settings:
                 return
-            pool, embedders, answers = self.pool, (self.embedder, self.next_embedder), self.recall_log.take()
+            pool, embedder, answers = self.pool, self.embedder, self.recall_log.take()
             self.journal.adjust(sync=settings.journal_sync, max_bytes=settings.journal_max_bytes)
             self._attach(settings)
             self.recall_log.give_back(answers)
@@ -146,8 +146,7 @@ class Engine:
                 self.try_start()
             # Whoever is in the middle of something finishes it.
             pool.close()
-            for embedder in filter(None, embedders):
-                embedder.close()
+            embedder.close()
 
     def _attach(self, settings: Settings) -> None:
         """Make what depends on the settings."""
@@ -170,11 +169,8 @@ class Engine:
         self.embedder = ConfiguredEmbedder(
             self.home, settings, _recall_breaker("embedding of questions"), cache_entries=CACHE_ENTRIES, meters=meters
         )
-        self.next_embedder = self._make_next_embedder()
         self.read_breaker = _recall_breaker("database reads")
-        self.recall = Recall(
-            self.pool.reading, self.embedder, settings, self.current_model, masker, following=self.next_embedder
-        )
+        self.recall = Recall(self.pool.reading, self.embedder, settings, self.current_model, masker)
         self._guarded_recall = GuardedRecall(
             self.recall,
             self.read_breaker,
@@ -196,7 +192,6 @@ class Engine:
             embed_seconds=settings.batch_embed_seconds,
             # The writer's migration leaves the vector tables out when there is no embedder yet to describe them.
             make_tables=SelfMigration(self.home, is_ours=not settings.dsn).run,
-            following=self.next_embedder,
             meters=meters,
         )
         self.mirror = Mirror(
@@ -234,14 +229,6 @@ class Engine:
         )
         self._heartbeat = self._make_heartbeat()
         self.tasks = self._make_tasks()
-
-    def _make_next_embedder(self) -> ConfiguredEmbedder | None:
-        """The embedder for the model that the database is going to have, so that nothing stops when it changes."""
-        described = self.settings.next_embedder
-        if described is None:
-            return None
-        breaker = _recall_breaker("embedding of questions with embed_next")
-        return ConfiguredEmbedder(self.home, described, breaker, cache_entries=CACHE_ENTRIES, is_in_use=False)
 
     def _make_heartbeat(self) -> Heartbeat:
         breakers = [self.writer.breaker, self.read_breaker, self.backlog.breaker, self.embedder.breaker]
@@ -450,8 +437,6 @@ class Engine:
         # Recall opens connections also where the journal could not be opened.
         self.pool.close()
         self.embedder.close()
-        if self.next_embedder is not None:
-            self.next_embedder.close()
         self.refusals.leave()
 
     def _conninfo(self, settings: Settings, guard: DatabaseGuard, deadline: Deadline) -> str:

@@ -155,14 +155,11 @@ def _take_model(connection: psycopg.Connection, model: ModelSpec, outcome: Outco
     if current is None or tuple(current[1:]) == (model.name, model.dim):
         return ensure_model(connection, model, is_current=True)
     model_id = int(current[0])
-    if current[1] == model.following:
-        return model_id
     if not is_wanted:
         many = admin_statement("models/has_many_vectors").format(**vector_tables(model_id))
         if connection.execute(many, {"most": SMALL_ROWS}).fetchone() == (True,):
             outcome.kept_model = f"{current[1]} ({current[2]} dimensions)"
             return model_id
-    connection.execute("DELETE FROM reembedding")
     return ensure_model(connection, model, is_current=True)
 
 

@@ -25,8 +25,6 @@ class ModelSpec:
     unrelated_mean: float | None = None
     """The cosine of unrelated texts in it; None where whoever embeds first measures it."""
     unrelated_sd: float | None = None
-    following: str = ""
-    """The name of the model that `embed_next` describes: where the database has that one by now, it keeps it."""
 
 
 def model_sql(model_id: int, dim: int) -> sql.Composed:

@@ -1,4 +1,4 @@
-"""A change of the embedding model, as the owner of the tables: begun, switched, cancelled, and the old vectors dropped.
+"""A change of the embedding model, as the owner of the tables: begun, switched, and vectors dropped.
 
 Everybody reads from one row which model is in use, so that one transaction switches every process. Before it changes
 that row, it keeps writers waiting for a moment and has the last rows embedded: at no time does the model in use lack a
@@ -7,6 +7,7 @@ vector that the former one had.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import random
 import time
@@ -43,26 +44,19 @@ T = TypeVar("T")
 
 
 def begin(dsn: str, spec: ModelSpec) -> EmbeddingModel:
-    """Make the new model's tables where there are none, and note that the change has begun; may be said again."""
+    """Make a model's tables where there are none; may be said again."""
 
     def attempt(connection: psycopg.Connection) -> EmbeddingModel:
         with owner.transaction(connection, lock_ms=LOCK_MS):
             current = current_model(connection)
             if current is None:
                 raise SchemaError(f"the database has no vectors yet; run: {MIGRATE_COMMAND}")
-            if (current.name, current.dim) == (spec.name, spec.dim):
-                raise CareError(f"the database's vectors are of {spec.name} ({spec.dim} dimensions) already")
             model_id = ensure_model(connection, spec, is_current=False)
             connection.execute(admin_statement("reembed/copy_grants").format(**_names(model_id, current.id)))
-            connection.execute(admin_statement("reembed/begin"), (model_id,))
-            change = reembedding.under_way(connection)
-            assert change is not None
-            if change.model.id != model_id:
-                raise CareError(
-                    f"a change to {change.model.name} ({change.model.dim} dimensions) is under way; "
-                    "finish it, or cancel it with: hermes-pgvector reembed --cancel"
-                )
-            return change.model
+            return dataclasses.replace(
+                current, id=model_id, name=spec.name, dim=spec.dim, is_current=False,
+                unrelated_mean=spec.unrelated_mean, unrelated_sd=spec.unrelated_sd,
+            )  # fmt: skip
 
     return _persistently(dsn, attempt)
 
@@ -109,48 +103,30 @@ def switch(
     def attempt(connection: psycopg.Connection) -> bool:
         with owner.transaction(connection, lock_ms=LOCK_MS) as whole:
             connection.execute("LOCK TABLE conversations, memory_entries IN SHARE MODE")
-            change = reembedding.under_way(connection)
-            if change is None or change.model.id != model.id:
-                raise CareError("the change of the model was cancelled")
+            if not reembedding.exists(connection, model):
+                raise CareError("the change of the model was cancelled: its vectors are gone")
             if not finish(connection):
                 raise psycopg.Rollback(whole)
             make_current(connection, model.id)
-            finished = admin_statement("reembed/finish_pending").format(**vector_tables(model.id))
-            connection.execute(finished)
-            connection.execute("DELETE FROM reembedding")
+            reembedding.finish_pending(connection, model.id)
             make_views_and_grants(connection, fleet_roles(connection))
-            _record(connection, actor, home_id, "switch model", model, {"rows": change.total})
+            _record(connection, actor, home_id, "switch model", model, {})
             return True
         return False
 
     return _persistently(dsn, attempt)
 
 
-def cancel(dsn: str, *, actor: str, home_id: str) -> reembedding.Change | None:
-    """End the change that is under way; the vectors made so far stay. None when there is none."""
-
-    def attempt(connection: psycopg.Connection) -> reembedding.Change | None:
-        with owner.transaction(connection, lock_ms=LOCK_MS):
-            change = reembedding.under_way(connection)
-            if change is not None:
-                connection.execute("DELETE FROM reembedding")
-                _record(connection, actor, home_id, "cancel reembed", change.model, {"rows": change.done})
-            return change
-
-    return _persistently(dsn, attempt)
-
-
 def drop(dsn: str, model_ids: Sequence[int], *, actor: str, home_id: str) -> None:
-    """Drop the vectors of these models, of which none may be in use or under way."""
+    """Drop the vectors of these models, of which none may be in use; whoever makes some stops."""
     for model_id in model_ids:
         _persistently(dsn, functools.partial(_drop, model_id=model_id, actor=actor, home_id=home_id))
 
 
 def _drop(connection: psycopg.Connection, *, model_id: int, actor: str, home_id: str) -> None:
     with owner.transaction(connection, lock_ms=DROP_LOCK_MS):
-        change = reembedding.under_way(connection)
         found = next((each for each in reembedding.models(connection) if each.id == model_id), None)
-        if found is None or found.is_current or (change is not None and change.model.id == model_id):
+        if found is None or found.is_current:
             raise CareError(f"model {model_id} is in use by now, or gone; nothing of it was dropped")
         tables = vector_tables(model_id)
         connection.execute(sql.SQL("DROP TABLE {}").format(sql.SQL(", ").join(tables.values())))

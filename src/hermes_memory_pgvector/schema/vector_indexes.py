@@ -27,8 +27,6 @@ from hermes_memory_pgvector.values import EmbeddingModel
 
 Connection = psycopg.Connection[TupleRow]
 
-LARGE = 150_000
-"""Vectors above which an approximate index is faster than comparing every one."""
 MOST_MEMORY_MB = 1024
 """The most memory a build takes by default."""
 LOCK_KEY = 0x6865726D65736978
@@ -101,11 +99,11 @@ class VectorIndexes:
         row: Any = self._connection.execute(counted).fetchone()
         return Survey(self.model, int(row[0]), tuple(self._find()))
 
-    def create(self, *, memory_mb: int | None = None) -> list[Done]:
+    def create(self) -> list[Done]:
         """Create the indexes, for turns and for memories, where they are missing."""
         with self._alone():
             needed = self.survey().shared_vectors * (2 * self.model.dim + NODE_BYTES) // 2**20
-            memory_kb = (memory_mb or min(MOST_MEMORY_MB, needed)) * 1024
+            memory_kb = min(MOST_MEMORY_MB, needed) * 1024
             self._connection.execute(admin_statement("indexes/raise_memory"), (memory_kb,))
             return [self._ensure(table) for table in self._tables]
 
@@ -156,7 +154,7 @@ class VectorIndexes:
         row: Any = self._connection.execute("SELECT pg_try_advisory_lock(%s)", (LOCK_KEY,)).fetchone()
         if not row[0]:
             raise DatabaseUnavailable(
-                "another `hermes-pgvector index` is running on this database; wait until it has finished"
+                "another `hermes-pgvector migrate --index` is running on this database; wait until it has finished"
             )
         try:
             yield

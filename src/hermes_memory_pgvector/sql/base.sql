@@ -337,15 +337,3 @@ CREATE UNIQUE INDEX delegations_edge ON delegations (agent_identity, session_id,
 CREATE INDEX delegations_child ON delegations (agent_identity, child_session_id);
 ALTER TABLE delegations ALTER COLUMN task_digest SET STATISTICS 0, ALTER COLUMN metadata SET STATISTICS 0;
 
--- Until one command changes the embedding model: a change that is under way, and how far it has come.
-CREATE TABLE reembedding (
-    model_id   integer     NOT NULL REFERENCES embedding_models (id) ON DELETE CASCADE,
-    started_at timestamptz NOT NULL DEFAULT now(),
-    seen_at    timestamptz NOT NULL DEFAULT now(),
-    done       bigint      NOT NULL DEFAULT 0,
-    total      bigint      NOT NULL DEFAULT 0,
-    rate       real        NOT NULL DEFAULT 0,
-    problem    text        NOT NULL DEFAULT '',
-    is_the_one boolean     PRIMARY KEY DEFAULT true CHECK (is_the_one)
-);
-ALTER TABLE reembedding ALTER COLUMN problem SET STATISTICS 0;

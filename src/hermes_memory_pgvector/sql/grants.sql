@@ -8,9 +8,8 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON
     dead_letters, recall_log TO {role};
 GRANT USAGE ON SEQUENCE memory_entries_id_seq, conversations_id_seq, delegations_id_seq, dead_letters_id_seq,
     memory_operations_id_seq, recall_log_id_seq, hidden_id_seq, receipts_id_seq TO {role};
-GRANT SELECT ON hermes_pgvector_migrations, hermes_pgvector_installation, embedding_models, reembedding TO {role};
+GRANT SELECT ON hermes_pgvector_migrations, hermes_pgvector_installation, embedding_models TO {role};
 -- Whoever changes the model says how far it has come; beginning, switching and cancelling are the owner's.
-GRANT UPDATE (seen_at, done, total, rate, problem) ON reembedding TO {role};
 -- Whoever embeds first measures the model.
 GRANT UPDATE (unrelated_mean, unrelated_sd, query_prefix, document_prefix) ON embedding_models TO {role};
 -- What was done stays: rows are added and read, never changed or deleted, and nobody says when or as whom but Postgres.

@@ -8,7 +8,6 @@ from typing import Any
 
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import model_statement, statement
-from hermes_memory_pgvector.store.vectors import Key
 from hermes_memory_pgvector.values import EmbeddingModel
 
 
@@ -74,30 +73,6 @@ def contents(connection: Connection, limit: int) -> Contents:
 def count_missing(connection: Connection, model: EmbeddingModel, most: int) -> int:
     """How many rows have no vector of this model, counted up to a bound."""
     row: Any = connection.execute(model_statement("overview/missing_vectors", model.id), {"most": most}).fetchone()
-    return int(row[0])
-
-
-def missing_memories(
-    connection: Connection, model: EmbeddingModel, theme: str | None, before_id: int | None, limit: int
-) -> list[Key]:
-    """Memories without a vector of this model, newest first, below an id."""
-    values = {"theme": theme, "before_id": before_id, "limit": limit}
-    rows: list[Any] = connection.execute(model_statement("vectors/missing_of_memories", model.id), values).fetchall()
-    return [(str(theme), "memory", int(row_id)) for theme, row_id in rows]
-
-
-def missing_turns(
-    connection: Connection, model: EmbeddingModel, theme: str | None, before_id: int | None, limit: int
-) -> list[tuple[Key, int]]:
-    """Turns without a vector of this model, with their lengths, newest first, below an id."""
-    values = {"theme": theme, "before_id": before_id, "limit": limit}
-    rows: list[Any] = connection.execute(model_statement("vectors/missing_of_turns", model.id), values).fetchall()
-    return [((str(theme), "turn", int(row_id)), int(length)) for theme, row_id, length in rows]
-
-
-def count_pending(connection: Connection, theme: str | None) -> int:
-    """How many rows of a theme, or of all, are waiting for a vector."""
-    row: Any = connection.execute(statement("overview/pending_vectors"), {"theme": theme}).fetchone()
     return int(row[0])
 
 

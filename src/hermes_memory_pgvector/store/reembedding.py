@@ -1,11 +1,7 @@
-"""The change of the embedding model that is under way, and the rows that still want a vector of the new model.
-
-A row wants one if it has a vector of the former model or waits for one: the new set becomes what the old one is.
-"""
+"""The models whose vectors the database holds, and the rows that still want a vector of one of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,32 +9,7 @@ from typing import Any
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import model_statement, statement
 from hermes_memory_pgvector.store.vectors import Key
-from hermes_memory_pgvector.values import EmbeddingModel, Kind
-
-START: tuple[str, int] = ("", 0)
-"""Before the first key of all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A change of the model, as whoever works on it last described it."""
-
-    model: EmbeddingModel
-    started_at: datetime
-    seen_at: datetime
-    done: int
-    total: int
-    rate: float
-    """Rows per second."""
-    problem: str
-    """What it waits for; empty while it goes on."""
-    silent_seconds: float
-    """How long nobody has been heard of who works on it."""
-
-    @property
-    def seconds_left(self) -> float | None:
-        """How long the rest will take at the present rate; None when that cannot be told."""
-        return max(0, self.total - self.done) / self.rate if self.rate > 0 else None
+from hermes_memory_pgvector.values import EmbeddingModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,42 +24,39 @@ class StoredModel:
     bytes: int
 
 
-def under_way(connection: Connection) -> Change | None:
-    """The change that has begun and is neither finished nor cancelled."""
-    row: Any = connection.execute(statement("reembed/state")).fetchone()
-    return None if row is None else Change(EmbeddingModel(*row[:7]), *row[7:])
-
-
-def note_progress(
-    connection: Connection, model: EmbeddingModel, *, done: int, total: int, rate: float, problem: str = ""
-) -> bool:
-    """Say how far the change has come; False when it was cancelled."""
-    values = {"model_id": model.id, "done": done, "total": total, "rate": rate, "problem": problem}
-    return connection.execute(statement("reembed/note_progress"), values).fetchone() is not None
-
-
-def wanting(
-    connection: Connection,
-    former: EmbeddingModel,
-    model: EmbeddingModel,
-    kind: Kind,
-    after: tuple[str, int],
-    limit: int,
-) -> Sequence[Key]:
-    """The next rows that want a vector of the new model, in the order of their keys."""
-    name = "reembed/wanting_turns" if kind is Kind.TURN else "reembed/wanting_memories"
-    values = {"theme": after[0], "id": after[1], "limit": limit}
-    rows: list[Any] = connection.execute(model_statement(name, model.id, former.id), values).fetchall()
-    return [(str(theme), kind.value, int(row_id)) for theme, row_id in rows]
-
-
-def count(connection: Connection, former: EmbeddingModel, model: EmbeddingModel) -> tuple[int, int]:
-    """(rows that have a vector of the new model, rows that want one)."""
-    row: Any = connection.execute(model_statement("reembed/count", model.id, former.id)).fetchone()
-    return int(row[0]), int(row[1])
-
-
 def models(connection: Connection) -> list[StoredModel]:
     """All models whose vectors the database holds, the current one first."""
     rows: list[Any] = connection.execute(statement("reembed/models")).fetchall()
     return [StoredModel(*row) for row in rows]
+
+
+def exists(connection: Connection, model: EmbeddingModel) -> bool:
+    """Whether the database still has this model."""
+    return any(each.id == model.id for each in models(connection))
+
+
+def is_at_work(connection: Connection) -> bool:
+    """Whether somebody is changing the model."""
+    row: Any = connection.execute(statement("reembed/is_at_work")).fetchone()
+    return bool(row[0])
+
+
+def missing_memories(connection: Connection, model: EmbeddingModel, below: int | None, limit: int) -> list[Key]:
+    """Memories without a vector of this model, newest first, below an id."""
+    values = {"theme": None, "before_id": below, "limit": limit}
+    rows: list[Any] = connection.execute(model_statement("vectors/missing_of_memories", model.id), values).fetchall()
+    return [(str(theme), "memory", int(row_id)) for theme, row_id in rows]
+
+
+def missing_turns(
+    connection: Connection, model: EmbeddingModel, below: int | None, shortest: int, limit: int
+) -> list[Key]:
+    """Turns of at least some length without a vector of this model, newest first, below an id."""
+    values = {"theme": None, "before_id": below, "shortest": shortest, "limit": limit}
+    rows: list[Any] = connection.execute(model_statement("vectors/missing_of_turns", model.id), values).fetchall()
+    return [(str(theme), "turn", int(row_id)) for theme, row_id in rows]
+
+
+def finish_pending(connection: Connection, model_id: int) -> None:
+    """Take rows off the queue for vectors that have one of this model."""
+    connection.execute(model_statement("reembed/finish_pending", model_id))

@@ -71,14 +71,10 @@ class Backlog:
         *,
         embed_seconds: float,
         make_tables: Callable[[], bool] = lambda: False,
-        following: Embedder | None = None,
         meters: Meters | None = None,
     ) -> None:
-        """`following` embeds rows once the database's model is its own."""
         self._pool = pool
         self._embedder = embedder
-        self._following = following
-        self._chosen = embedder
         self._current_model = current_model
         self._embed_seconds = embed_seconds
         self._make_tables = make_tables
@@ -162,7 +158,7 @@ class Backlog:
             self.breaker.released()
             return bool(gone)
         try:
-            made, without = self._embed(rows)
+            made, without = vectors_of(self._embedder, rows, Deadline.after(self._embed_seconds))
         except EmbeddingError:
             # A slow embedder has time for fewer rows at once.
             self._batch_rows = max(1, len(rows) // 2)
@@ -172,7 +168,7 @@ class Backlog:
         self._batch_rows = min(BATCH_ROWS, 2 * self._batch_rows)
         try:
             with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
-                refused = [row for row in without if row.content.strip() and self._chosen.model != LOCAL_MODEL]
+                refused = [row for row in without if row.content.strip() and self._embedder.model != LOCAL_MODEL]
                 vectors.store(connection, model, made, [row for row in without if row not in refused])
                 vectors.give_up(connection, refused, REFUSED)
         except DatabaseDenied:
@@ -184,32 +180,16 @@ class Backlog:
         self.breaker.succeeded()
         return True
 
-    def _embed(self, rows: Sequence[Wanting]) -> tuple[list[Made], list[Wanting]]:
-        size = piece_chars(self._chosen.model)
-        pieces = [(row, chunk, text) for row in rows for chunk, text in enumerate(document_pieces(row, size))]
-        texts = [text for _, _, text in pieces]
-        found = self._chosen.embed_documents(texts, Deadline.after(self._embed_seconds))
-        made = [
-            Made(row, chunk, vector)
-            for (row, chunk, _), vector in zip(pieces, found, strict=True)
-            if vector is not None
-        ]
-        have = {item.row.key for item in made}
-        return made, [row for row in rows if row.key not in have]
-
     def _usable_model(self) -> EmbeddingModel | None:
         """The database's current model if this process embeds with the same one."""
         remembered = self._current_model.remembered()
         if remembered is not None and remembered == self._usable:
             return remembered
-        self._chosen = self._embedder
         # The embedder first: without it there is no need for a connection.
-        info = self._embedder.info(Deadline.after(self._embed_seconds)) if self._following is None else None
+        info = self._embedder.info(Deadline.after(self._embed_seconds))
         model = self._read_model()
         if model is None and self._make_tables():
             model = self._read_model()
-        if info is None:
-            info = self._choose(model)
         self._note(mismatch(model, info))
         problem = self._problem
         self._usable = None if problem or model is None else self._measured(model, info)
@@ -220,7 +200,7 @@ class Backlog:
         if model.is_measured and model.query_prefix is not None:
             return model
         try:
-            scale = None if model.is_measured else measure(self._chosen, Deadline.after(self._embed_seconds))
+            scale = None if model.is_measured else measure(self._embedder, Deadline.after(self._embed_seconds))
         except EmbeddingRejected as error:
             # Rows get their vectors all the same; recall goes by words and says so.
             self._note(str(error))
@@ -229,17 +209,6 @@ class Backlog:
             measured = None if scale is None else (scale.mean, scale.sd)
             vectors.set_scale(connection, model, measured, (info.query_prefix, info.document_prefix))
             return self._current_model.read(connection) or model
-
-    def _choose(self, model: EmbeddingModel | None) -> ModelInfo:
-        """Embed with the embedder whose model this is, the one in use otherwise; only the one chosen need answer."""
-        deadline = Deadline.after(self._embed_seconds)
-        for each in (self._embedder, self._following):
-            if each is not None and model is not None and each.model == model.name:
-                info = each.info(deadline)
-                if info.dim == model.dim:
-                    self._chosen = each
-                    return info
-        return self._embedder.info(deadline)
 
     def _note(self, problem: str) -> None:
         """Remember how the models differ, and log it once it has lasted."""
@@ -257,6 +226,18 @@ class Backlog:
     def _read_model(self) -> EmbeddingModel | None:
         with self._pool.connection(Deadline.after(DATABASE_SECONDS)) as connection:
             return self._current_model.read(connection)
+
+
+def vectors_of(embedder: Embedder, rows: Sequence[Wanting], deadline: Deadline) -> tuple[list[Made], list[Wanting]]:
+    """The vectors of these rows, and the rows that the model has none for."""
+    size = piece_chars(embedder.model)
+    pieces = [(row, chunk, text) for row in rows for chunk, text in enumerate(document_pieces(row, size))]
+    found = embedder.embed_documents([text for _, _, text in pieces], deadline)
+    made = [
+        Made(row, chunk, vector) for (row, chunk, _), vector in zip(pieces, found, strict=True) if vector is not None
+    ]
+    have = {item.row.key for item in made}
+    return made, [row for row in rows if row.key not in have]
 
 
 def mismatch(model: EmbeddingModel | None, info: ModelInfo) -> str:

@@ -301,7 +301,7 @@ def _vector_state(shown: Shown) -> str:
         return "none: there is no model yet"
     if shown.row.pending_attempts is not None:
         return f"waiting for {shown.model}, tried {amounts.count(shown.row.pending_attempts, 'time')}"
-    return f"none of {shown.model}; `backfill` makes it"
+    return f"none of {shown.model}; `reembed` makes it"
 
 
 SHOW = Operation(

@@ -52,7 +52,6 @@ class StatusFacts(Facts):
     database: str = column("database")
     server: str = column("server", rare=True, is_aside=True)
     model: str = column("model", rare=True, is_aside=True)
-    changing: str = column("changing to", rare=True, is_aside=True)
     holds: str = column("stored", rare=True, is_aside=True)
     hidden: str = column("hidden", rare=True, is_aside=True)
     secrets: str = column("secrets", rare=True, is_aside=True)
@@ -149,7 +148,6 @@ def _read(memory: Memory, connection: Connection, settings: Settings, limit: int
         expiry,
         hidden,
         overview,
-        reembedding,
         vectors,
         watermarks,
     )
@@ -157,13 +155,11 @@ def _read(memory: Memory, connection: Connection, settings: Settings, limit: int
 
     rules = expiry.Rules.of(settings, datetime.now(UTC)).of_home(home_id(memory.home), None)
     model = current_model(connection)
-    change = reembedding.under_way(connection)
     return _Stored(
         {
             **asdict(overview.contents(connection, limit)),
             "server": asdict(overview.server_facts(connection)),
             "model": None if model is None else asdict(model),
-            "change": None if change is None else asdict(change),
             "vectors_pending": vectors.count(connection)[0],
             "dead_letters": len(dead_letters.newest(connection, MOST_REJECTED)),
             "expiring": [asdict(each) for each in expiry.due(connection, rules, SOON_DAYS)]
@@ -182,14 +178,13 @@ def _told(stored: Mapping[str, Any]) -> dict[str, str]:
     """What is stored, in words."""
     if not stored:
         return {}
-    server, model, change = stored["server"], stored["model"], stored["change"]
+    server, model = stored["server"], stored["model"]
     kept_out, secrets = stored["hidden"], stored["masked_secrets"]
     now, soon = (sum(each[name] for each in stored["expiring"]) for name in ("now", "soon"))
     return {
         "server": f"Postgres {server['version']}, pgvector {server['pgvector']}, "
         f"{amounts.size(server['database_bytes'])}, as role {server['role']}",
         "model": f"{model['name']}, {model['dim']} dimensions" if model else "none yet",
-        "changing": f"{change['model']['name']}: {change['done']:,} of {change['total']:,} rows" if change else "",
         "holds": f"{_rows(stored)} in {amounts.count(stored['theme_count'], 'theme')}",
         "hidden": f"{_rows(kept_out)} kept out of recall" if any(kept_out.values()) else "",
         "secrets": f"{sum(secrets.values()):,} masked: " + ", ".join(f"{n:,} {kind}" for kind, n in secrets.items())
@@ -232,8 +227,10 @@ def _faults(
         yield Note("problem", f"database: {problem}", "to check everything", command("doctor"))
     if differs:
         text = f"{differs}: its new rows wait for vectors, and recall falls back to keywords for some or all rows"
+        from hermes_memory_pgvector.ops.setup.checks.model import change
+
         hint = "set embed_model to the database's model, or change that for everybody"
-        yield Note("problem", text, hint, command("reembed"))
+        yield Note("problem", text, hint, command(*change(settings).split()[1:]))
     if fault:
         yield Note("problem", f"embedder: {fault}", "rows wait for vectors and recall falls back to keyword search")
 

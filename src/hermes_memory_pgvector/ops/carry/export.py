@@ -68,11 +68,16 @@ def export(
     return Exported(named, counts["memory"], counts["turn"], () if format == "csv" else (note,))
 
 
+def named_theme(text: str) -> str:
+    """A theme that somebody names: an empty name must not mean all of them."""
+    return theme_name(parse.filled(text))
+
+
 EXPORT = Operation(
     "export",
     "write memories and turns as lines of JSON, or as CSV",
     (
-        Option("--theme", "only this theme (default: all)", theme_name, metavar="THEME"),
+        Option("--theme", "only this theme (default: all)", named_theme, metavar="THEME"),
         Option("--since", f"only from then on: {parse.FORMS}; UTC", parse.moment, metavar="TIME"),
         Option("--until", "only before then; a date includes its whole day", parse.end, metavar="TIME"),
         Option("--format", "jsonl, which `import` takes, or csv", default="jsonl", choices=("jsonl", "csv")),

@@ -15,13 +15,12 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError, UsageError
 from hermes_memory_pgvector.ops import parts
 from hermes_memory_pgvector.ops.carry.ends import is_dsn, login_of, shown
-from hermes_memory_pgvector.ops.carry.export import STANDARD
+from hermes_memory_pgvector.ops.carry.export import STANDARD, named_theme
 from hermes_memory_pgvector.ops.carry.past import HostPast, reading, tables
 from hermes_memory_pgvector.ops.memory import Memory, memory_of
 from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.terminal import parse, progress
 from hermes_memory_pgvector.terminal.operation import Note, Operation, Option, Plan, column, command
-from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
@@ -95,7 +94,7 @@ IMPORT = Operation(
             metavar="SOURCE",
         ),
         Option("--theme", "theme of what names none (default: the profile's own); of a database: only this one",
-               theme_name, metavar="THEME"),
+               named_theme, metavar="THEME"),
         Option("--since", f"of {STATE}: only from then on; {parse.FORMS}; UTC", parse.moment, metavar="TIME"),
     ),
     import_,
@@ -178,9 +177,7 @@ def _plan(memory: Memory, wanted: ImportSource, take: Take, *, execute: bool) ->
     counts = [ImportedTheme(each, tally.new[each], tally.known[each]) for each in themes]
     notes = [Note("note", f"left out: {number:,} {reason}") for reason, number in left_out.items()]
     if execute and stored:
-        notes.append(
-            Note("note", "agents add the vectors in the background; to add them now", then=command("backfill"))
-        )
+        notes.append(Note("note", "agents add the vectors in the background; to add them now", then=command("reembed")))
     return Imported("store", f"stored, from {name}", {"rows": stored}, counts, execute, notes, (), left_out)
 
 

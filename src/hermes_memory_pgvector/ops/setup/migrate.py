@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from hermes_memory_pgvector.errors import UsageError
 from hermes_memory_pgvector.ops import migration
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal import amounts, progress
@@ -51,10 +52,12 @@ class Script(Raw):
 
 
 def migrate(
-    memory: Memory, *, admin_dsn: str | None, runtime_role: str | None, index: str | None, switch_model: bool,
-    adopt_model: str, language: str | None, **printing: bool,
+    memory: Memory, *, admin_dsn: str | None, runtime_role: str | None, index: str | None, drop: bool,
+    switch_model: bool, adopt_model: str, language: str | None, **printing: bool,
 ) -> Facts:  # fmt: skip
     """Migrate, or show the SQL."""
+    if drop and not index:
+        raise UsageError("--drop goes with --index")
     home, settings = memory.home, memory.parsed.settings
     if printing["print"]:
         return Script("".join(f"{part}\n" for part in _script(home, settings, runtime_role or migration.DEFAULT_ROLE)))
@@ -68,9 +71,11 @@ def migrate(
     if index and done.model_id is not None:
         from hermes_memory_pgvector.schema.vector_indexes import VectorIndexes
 
-        with progress.waiting("building the index", quiet=False), VectorIndexes.open(admin) as indexes:
-            built = ", ".join(f"{each.name}, {amounts.size(each.size_bytes)}" for each in indexes.create())
-    told = [*migration.told(done, wanted), *([Note("ok", f"index over all themes: {built}")] if built else [])]
+        with progress.waiting("index over all themes", quiet=False), VectorIndexes.open(admin) as indexes:
+            found = indexes.drop() if drop else indexes.create()
+        built = ", ".join(f"{each.name}, {amounts.size(each.size_bytes)}" for each in found) or "none"
+    what = "dropped" if drop else "index over all themes"
+    told = [*migration.told(done, wanted), *([Note("ok", f"{what}: {built}")] if built else [])]
     return Migrated(
         tuple(done.applied), done.adopted_memories, done.adopted_turns, done.adopted_vectors, done.model_id,
         done.vectors_wanted, done.kept_model, tuple(done.notices), role, wanted.problem or None, built, tuple(told),
@@ -98,7 +103,8 @@ MIGRATE: Final = Operation(
                f"{migration.DEFAULT_ROLE})", metavar="ROLE"),
         Option("--print", "show the SQL and connect to nothing", is_flag=True),
         Option("--index", "also build the approximate index over all themes, which pays off for scope 'all' from "
-               "150,000 vectors on", choices=("all",)),
+               "150,000 vectors on; agents go on writing", choices=("all",)),
+        Option("--drop", "with --index: drop it instead", is_flag=True),
         Option("--language", "take words apart by this text search configuration of the server, such as german "
                "(default: as before, at first english); every row's words are made anew", metavar="NAME"),
         Option("--switch-model", "switch to the configured embedding model at once, however many rows are embedded "
@@ -115,4 +121,5 @@ MIGRATE: Final = Operation(
     ),
     group="set up",
     on_page=False,
+    aliases={"index": {"index": "all"}},
 )  # fmt: skip

@@ -1,8 +1,3 @@
--- begin --
--- notes that the change to a model has begun, unless one is under way; nothing is changed by asking again
-INSERT INTO reembedding (model_id) VALUES (%s) ON CONFLICT DO NOTHING
-
-
 -- copy_grants --
 -- gives everybody the rights on a new model's vectors that they have on the former model's
 DO $$
@@ -20,12 +15,3 @@ BEGIN
     END LOOP;
 END
 $$;
-
-
--- finish_pending --
--- takes rows off the queue for vectors that have one of this model
-DELETE FROM pending_vectors AS pending
-WHERE (pending.kind = 'turn' AND EXISTS (SELECT FROM {turn_vectors} AS made
-                                         WHERE made.agent_identity = pending.agent_identity AND made.id = pending.id))
-   OR (pending.kind = 'memory' AND EXISTS (SELECT FROM {memory_vectors} AS made
-                                           WHERE made.agent_identity = pending.agent_identity AND made.id = pending.id))

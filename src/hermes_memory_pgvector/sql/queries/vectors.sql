@@ -116,12 +116,12 @@ LIMIT %(limit)s::integer;
 
 
 -- missing_of_turns --
--- Turns without a vector of this model and their lengths, newest first.
+-- Turns of at least some length without a vector of this model, newest first.
 --
--- theme: one theme, or null for every theme; before_id: only ids below it, null for the first page; limit.
-SELECT turn.agent_identity, turn.id, length(turn.content)
+-- theme: one theme, or null for every theme; before_id: only ids below it, null for the first page; shortest; limit.
+SELECT turn.agent_identity, turn.id
 FROM conversations AS turn
-WHERE (%(theme)s::text IS NULL OR turn.agent_identity = %(theme)s::text)
+WHERE length(turn.content) >= %(shortest)s::integer AND (%(theme)s::text IS NULL OR turn.agent_identity = %(theme)s::text)
   AND (%(before_id)s::bigint IS NULL OR turn.id < %(before_id)s::bigint)
   AND turn.hidden_by IS NULL
   AND NOT EXISTS (SELECT FROM {turn_vectors} AS known

@@ -92,7 +92,7 @@ def check(home: Path, settings: Settings, writers: list[str], seen: Seen) -> Ite
                 else:
                     yield ok("schema", f"version {state.version}, up to date")
                 yield from _belonging(connection, home, settings)
-                yield from _vectors(connection, home, settings, seen)
+                yield from _vectors(connection, settings, seen)
                 yield from _mirror(connection, home, settings)
                 _remember(connection, writers, seen)
     except Held as error:
@@ -126,13 +126,13 @@ def _server(connection: Connection, where: str) -> Iterator[Finding]:
         yield problem("pgvector", f"{facts.pgvector} is too old", "upgrade it, then: ALTER EXTENSION vector UPDATE")
 
 
-def _vectors(connection: Connection, home: Path, settings: Settings, seen: Seen) -> Iterator[Finding]:
+def _vectors(connection: Connection, settings: Settings, seen: Seen) -> Iterator[Finding]:
     from hermes_memory_pgvector.ops.setup.checks import model as model_checks
-    from hermes_memory_pgvector.store import overview, reembedding, vectors
+    from hermes_memory_pgvector.store import overview, vectors
     from hermes_memory_pgvector.store.current_model import current_model
 
     model = seen.model = current_model(connection)
-    yield from model_checks.check(home, settings, seen.info, model, reembedding.under_way(connection))
+    yield from model_checks.check(settings, seen.info, model)
     if model is None:
         return
     missing = overview.count_missing(connection, model, MOST_COUNTED)
@@ -141,7 +141,7 @@ def _vectors(connection: Connection, home: Path, settings: Settings, seen: Seen)
         more = "more than " if missing == MOST_COUNTED else ""
         waiting = amounts.count(min(missing, MOST_COUNTED - 1), "row")
         yield warning(
-            "vectors", f"{more}{waiting} without a vector; keyword search still finds them", "hermes-pgvector backfill"
+            "vectors", f"{more}{waiting} without a vector; keyword search still finds them", "hermes-pgvector reembed"
         )
     else:
         meant = f"; {amounts.count(missing, 'row')} without one, as configured" if missing else ""

@@ -1,0 +1,1 @@
+"""The vectors of a database: those that are missing, and another model for all of them."""
