@@ -25,7 +25,7 @@ FIRST = 5
 MAY_BE_LOST = 2
 NOTHING: dict[str, list[int]] = {language: [] for language in PAIRS}
 BY_WORDS_AND_MEANING = {**NOTHING, "Japanese": [1]}
-BY_WORDS_ALONE = {**NOTHING, "Spanish": [15], "Chinese": [1]}
+BY_WORDS_ALONE = {**NOTHING, "Spanish": [15]}
 """Which questions of each language do not have their text among the first five answers, by their number."""
 
 
