@@ -86,7 +86,7 @@ def bring(commands: Commands, home: Path, theme: str) -> None:
                  "created_at": "2026-01-02"})  # fmt: skip
     file = commands.folder / "rows.jsonl"
     file.write_text("".join(json.dumps(each) + "\n" for each in rows), encoding="utf-8")
-    done = commands.call("import", "jsonl", str(file), "--hermes-home", str(home))
+    done = commands.call("import", str(file), "--execute", "--hermes-home", str(home))
     assert done.code == 0, done
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shutil
 import signal
@@ -19,7 +20,7 @@ import pytest
 from hermes_memory_pgvector.clock import Clock
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import Journal, Urgency, codec
-from hermes_memory_pgvector.mirror import mirror
+from hermes_memory_pgvector.mirror import edit_file, mirror
 from hermes_memory_pgvector.ops.forget import drain, forget, host
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.runtime.flush import EmptyJournal
@@ -364,6 +365,22 @@ def test_a_process_that_does_not_answer_is_named(home: Home, monkeypatch: pytest
     assert ["has not emptied its journal" in each["text"] for each in done.json["left"]] == [True]
     assert home.stored.turns("marketing", CANARY) == []
     assert not list((home.folder / "journal").glob("*.flush"))
+
+
+def test_where_a_file_cannot_be_edited_nothing_is_forgotten(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    home.provider().sync_turn(f"{CANARY} called about the delivery", OTHER, session_id="s1")
+    home.memory_file(f"{CANARY} likes tea", "Wifi is hummingbird")
+    home.settle()
+    home.close()
+    monkeypatch.setattr(edit_file, "LOCK_SECONDS", 0.1)
+    with (home.path / "memories" / "MEMORY.md.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = home.commands.call("forget", "--match", CANARY, "--execute")
+    assert (done.code, "nothing was done" in done.err) == (1, True)
+    assert len(home.stored.turns("marketing", CANARY)) == 1
+    assert [home.stored.count(table) for table in ("receipts", "forgotten")] == [0, 0]
+    assert CANARY in home.memory_text()
+    assert not (home.folder / "forgotten.bars").exists()
 
 
 def test_a_server_whose_clock_is_ahead_refuses_nothing_new(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

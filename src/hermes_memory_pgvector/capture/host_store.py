@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import stat
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,16 +128,6 @@ class HostStore:
             *ids,
         )
         return [_message(row) for row in rows]
-
-    def count_messages(self, session_id: str | None, needles: Collection[str]) -> int:
-        """How many messages of a session, or of all, hold one of these texts; without texts, how many there are."""
-        conditions = ["1"] if session_id is None else ["session_id = ?"]
-        values: list[str] = [] if session_id is None else [session_id]
-        if needles:
-            conditions.append("(" + " OR ".join("instr(lower(content), lower(?)) > 0" for _ in needles) + ")")
-            values += needles
-        wanted = " AND ".join(conditions)
-        return int(self._rows(f"SELECT count(*) FROM messages WHERE {wanted}", *values)[0][0])  # noqa: S608
 
     def _columns(self, table: str) -> set[str]:
         return {str(row[1]) for row in self._rows(f"PRAGMA table_info({table})")}

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_memory_pgvector.errors import CareError, ConfigError, UsageError
+from hermes_memory_pgvector.errors import CareError, UsageError
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal import parse
 from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Option, Plan, column, command
 from hermes_memory_pgvector.terminal.parse import RecordName
-from hermes_memory_pgvector.text.names import session_name, theme_name
+from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.mirror.edit_file import Standing
@@ -72,9 +72,10 @@ def forget(
     """Say what would be forgotten, forget it, or prove that it is."""
     from hermes_memory_pgvector.ops.forget import expired as expiring
     from hermes_memory_pgvector.ops.forget import masking, verification
+    from hermes_memory_pgvector.ops.forget.asked import named_by
 
-    named = {"ids": bool(ids), "session": session, "user": user, "match": match, "before": before}
-    others = [name for name, value in named.items() if value]
+    given = {"ids": bool(ids), "session": session, "user": user, "match": match, "before": before}
+    others = [name for name, value in given.items() if value]
     theme = None if theme is None else theme_name(theme)
     modes = [expired, secrets, verify is not None]
     if sum(modes) > 1 or (any(modes) and [name for name in others if not (verify and name == "match")]):
@@ -91,58 +92,8 @@ def forget(
         raise UsageError(
             "say what to forget: m12, --theme, --session, --user, --match, --before, --expired or --secrets"
         )
-    asked = _asked(memory, ids, theme, session, user, match, before)
-    return _Request(memory, asked, ([] if theme is None else ["theme"]) + others).run(execute=execute)
-
-
-def _asked(
-    memory: Memory,
-    ids: Sequence[RecordName],
-    theme: str | None,
-    session: str | None,
-    user: str | None,
-    match: str | None,
-    before: datetime | None,
-) -> list[Named]:
-    from hermes_memory_pgvector.ops.forget.named import Named, Needle
-
-    if ids and (session or user or match or before):
-        raise UsageError("m12, t34, e5 and d3 name rows by themselves: leave the other options out")
-    if user and theme:
-        raise UsageError("--user names a theme by itself; leave --theme out")
-    if ids:
-        return [Named(theme=theme, ids=tuple(ids))]
-    base = Named(
-        theme=theme, session_id=None if session is None else session_name(session), before=before,
-        needle=None if match is None else Needle(match),
-    )  # fmt: skip
-    return [base] if user is None else list(_person(memory, user, base))
-
-
-def _person(memory: Memory, who: str, base: Named) -> Iterator[Named]:
-    """The theme of somebody's direct chat or room, and what they said in rooms that name the speaker."""
-    from dataclasses import replace
-
-    from hermes_memory_pgvector.capture import identity
-    from hermes_memory_pgvector.config.home import pseudonym_key
-    from hermes_memory_pgvector.values import is_private_theme
-
-    given = who.strip().casefold()
-    if is_private_theme(given):
-        yield replace(base, theme=given)
-        return
-    key = pseudonym_key(memory.home)
-    theme = identity.theme_of(given, memory.parsed.settings, lambda: key).theme
-    if not is_private_theme(theme):
-        raise ConfigError(
-            f"{who!r} is neither a pseudonym (dm-…, group-…) nor a key of a messaging platform, such as "
-            "agent:main:whatsapp:dm:4915112345678; for a theme use --theme, for a name --match"
-        )
-    yield replace(base, theme=theme)
-    last = given.rpartition(":")[2]
-    names = [name for name in dict.fromkeys((given, last, last.lstrip("+"))) if name]
-    people = (identity.person(name, key) for name in names)
-    yield replace(base, authors=tuple(dict.fromkeys(each for each in (*names, *people) if each)))
+    named = named_by(memory, ids, theme, session, user, match, before)
+    return _Request(memory, named, ([] if theme is None else ["theme"]) + others).run(execute=execute)
 
 
 @dataclass(slots=True)
@@ -152,12 +103,14 @@ class _Request:
     memory: Memory
     named: Sequence[Named]
     options: Sequence[str]
-    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    now: datetime = datetime.min
+    """What was said later is new."""
 
     def run(self, *, execute: bool) -> Forgetting:
         """Look, or do it."""
-        from hermes_memory_pgvector.ops.forget import drain, host, rows
-        from hermes_memory_pgvector.store import gate, schema
+        from hermes_memory_pgvector.config.settings_file import data_folder
+        from hermes_memory_pgvector.ops.forget import bars, drain, host, rows
+        from hermes_memory_pgvector.store import gate, marks, schema
 
         with self.memory.reading() as connection:
             schema.verify(connection)
@@ -166,7 +119,7 @@ class _Request:
         with self._transaction() as connection:
             if execute:
                 gate.close(connection)
-            opened = gate.look(connection)
+            self.now, opened = datetime.now(UTC), gate.look(connection)
             waiting = [] if execute else self._waiting(connection, homes)
             self._check_themes(connection, opened, {item.theme for item in waiting})
             found = rows.find(connection, self.named, opened)
@@ -181,8 +134,10 @@ class _Request:
             notes = [*_notes(standing, messages, is_done=execute), *self._elsewhere(connection, homes)]
             receipt = None
             if execute:
-                receipt = self._finish(connection, opened, found, homes, messages, counts, [*left, *notes])
+                receipt, made = self._finish(connection, opened, found, messages, counts, [*left, *notes])
                 host.take_out(standing)
+                for home in homes:
+                    bars.append(data_folder(home), marks.key(connection), receipt, made)
         if receipt is not None:
             notes.append(
                 Note("note", f"receipt {receipt}; to prove it", then=command("forget", "--verify", str(receipt)))
@@ -247,15 +202,12 @@ class _Request:
         connection: Connection,
         opened: Gate,
         found: Findings,
-        homes: Sequence[Path],
         messages: Sequence[HostText],
         counts: Mapping[str, int],
         left: Sequence[Note],
-    ) -> int:
-        """Set the marks, write the receipt and the audit row; return the receipt's number."""
+    ) -> tuple[int, dict[bytes, datetime]]:
+        """Set the marks, write the receipt and the audit row; return the receipt's number, and the marks."""
         from hermes_memory_pgvector.care import audit
-        from hermes_memory_pgvector.config.settings_file import data_folder
-        from hermes_memory_pgvector.ops.forget import bars
         from hermes_memory_pgvector.store import marks, receipts
         from hermes_memory_pgvector.store.receipts import Receipt
 
@@ -273,9 +225,7 @@ class _Request:
             connection, actor, "forget", theme=(themes.pop() or "") if len(themes) == 1 else "",
             subject=f"receipt {number}", counts=told,
         )  # fmt: skip
-        for home in homes:
-            bars.append(data_folder(home), marks.key(connection), number, made)
-        return number
+        return number, made
 
     def _marks(
         self, connection: Connection, opened: Gate, found: Findings, messages: Sequence[HostText]
