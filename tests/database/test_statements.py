@@ -114,7 +114,7 @@ WHOLE_THEMES = {
     "themes/move_turns",
     "themes/move_waiting",
 }
-FEWEST_MUTANTS = 150
+FEWEST_MUTANTS = 120
 
 
 def unnamed_in(name: str, text: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from hermes_memory_pgvector.store import browse, corrections, vectors
+from hermes_memory_pgvector.store import vectors
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.turn_context import TurnPlace, mend_following
 from hermes_memory_pgvector.store.vectors import Made
@@ -40,23 +40,6 @@ def talk(agent_home: AgentHome, database: Database) -> AgentHome:
 
 def lexemes(home: AgentHome) -> list[str]:
     return [str(row[4]) for row in home.stored.rows(ROWS)]
-
-
-def test_a_turn_with_other_words_leaves_its_former_words_nowhere(talk: AgentHome, database: Database) -> None:
-    before = talk.stored.rows(ROWS)
-    assert ["quokka" in text for text in lexemes(talk)] == [True, True, True, False, False, False]
-    with psycopg.connect(database.runtime_dsn) as operator:
-        turn = browse.find_turn(operator, before[0][0])
-        assert turn is not None
-        assert corrections.edit_turn(operator, turn, "The wombat plan is this one", {}, wants_vector=True)
-    after = talk.stored.rows(ROWS)
-    assert not any("quokka" in text for text in lexemes(talk))
-    assert ["wombat" in text for text in lexemes(talk)] == [True, True, True, False, False, False]
-    # Only the turn itself and the next one have a vector that knows of the words.
-    wanting = [row[0] for row in before[:2]]
-    assert talk.stored.rows("SELECT id FROM pending_vectors ORDER BY id") == [(each,) for each in sorted(wanting)]
-    assert {row[0] for row in talk.stored.rows("SELECT id FROM turn_vectors_1")} == {row[0] for row in before[2:]}
-    assert after[3:] == before[3:]
 
 
 def test_what_is_left_of_a_session_keeps_its_vectors(talk: AgentHome, database: Database) -> None:

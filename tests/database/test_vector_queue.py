@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
 import pytest
 
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.store import browse, corrections, memories, vectors
+from hermes_memory_pgvector.store import browse, memories, vectors
 from hermes_memory_pgvector.store.browse import StoredTurn
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.vectors import Made, Wanting
 from hermes_memory_pgvector.values import AddMemory, Kind, Moment, ReplaceMemory
 from testing.postgres import DIM, Database
-from testing.waiting import is_blocked, wait_until
 
 
 @pytest.fixture
@@ -55,37 +53,6 @@ def counts(connection: Connection, kind: str) -> tuple[int, int]:
         f"SELECT (SELECT count(*) FROM {table}), (SELECT count(*) FROM pending_vectors)".encode()
     ).fetchone()
     return row[0], row[1]
-
-
-def test_a_turn_edited_while_its_vector_is_made_is_embedded_anew(connection: Connection) -> None:
-    turn = say(connection, "My card is 4711")
-    claimed = claim(connection)
-    assert corrections.edit_turn(connection, turn, "My card is hidden", {}, wants_vector=True)
-    store(connection, claimed)
-    assert counts(connection, "turn") == (0, 1)
-    (again,) = claim(connection)
-    assert again.content == "My card is hidden"
-    store(connection, [again])
-    assert counts(connection, "turn") == (1, 0)
-
-
-def test_an_edit_waits_for_vectors_that_are_being_stored_and_drops_them(
-    database: Database, connection: Connection
-) -> None:
-    turn = say(connection, "My card is 4711")
-    claimed = claim(connection)
-    with (
-        ThreadPoolExecutor(1) as pool,
-        psycopg.connect(database.runtime_dsn) as operator,
-        psycopg.connect(database.runtime_dsn) as embedder,
-    ):
-        store(embedder, claimed)
-        edits = pool.submit(corrections.edit_turn, operator, turn, "My card is hidden", {}, wants_vector=True)
-        wait_until(lambda: is_blocked(operator, connection))
-        embedder.commit()
-        assert edits.result()
-        operator.commit()
-    assert counts(connection, "turn") == (0, 1)
 
 
 def test_a_memory_replaced_while_its_vector_is_made_is_embedded_anew(connection: Connection) -> None:
