@@ -47,7 +47,7 @@ def _setting_row(name: str) -> str:
 def commands_page() -> str:
     """The help of every command."""
     parser = command_line.program()
-    listed = tree.all_commands(parser.prog, command_line.every_command(), 100)
+    listed = tree.all_commands(parser.prog, command_line.EVERY, 100)
     known = tree.commands_of(parser)
     aliases = sorted(known.parsers.keys() - known.listed.keys()) if known else []
     sections = [

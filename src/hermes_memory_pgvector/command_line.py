@@ -33,7 +33,6 @@ from hermes_memory_pgvector.mcp.serving import MCP
 from hermes_memory_pgvector.ops.catalogue import OPERATIONS
 from hermes_memory_pgvector.ops.memory import Memory, memory_of
 from hermes_memory_pgvector.ops.setup.up import UP
-from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.terminal import program as tree
 from hermes_memory_pgvector.terminal import render, sink
 from hermes_memory_pgvector.terminal.operation import PROGRAM, Operation, Option, Raw
@@ -66,7 +65,7 @@ class Completion(Raw):
 
 def _completion(_memory: Memory, *, shell: str) -> Completion:
     """The names of all commands, for a shell to complete."""
-    return Completion(SHELLS[shell].format(names=" ".join(each.name for each in every_command())))
+    return Completion(SHELLS[shell].format(names=" ".join(each.name for each in EVERY)))
 
 
 COMPLETION = Operation(
@@ -87,12 +86,7 @@ EVERY = (UP, TRY, *OPERATIONS, UI, MCP, COMPLETION)
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the whole command tree to a parser: ours, or the one the host made for `hermes pgvector`."""
     parser.set_defaults(pgvector_parser=parser)
-    tree.add_commands(parser, every_command(), FIRST)
-
-
-def every_command() -> list[tree.Entry]:
-    """Every command there is, in the order of `help --all`."""
-    return [tree.entry_of(each, _operate) for each in EVERY]
+    tree.add_commands(parser, EVERY, _operate, FIRST)
 
 
 def _operate(operation: Operation, args: argparse.Namespace) -> int:
@@ -114,7 +108,7 @@ def dispatch(args: argparse.Namespace) -> int:
     _tolerate_terminal()
     sink.use(getattr(args, "color", None) or "auto", is_document=getattr(args, "json", False))
     carried.activate(getattr(args, "hermes_home", None) or settings_file.default_home())
-    with render.spoken_to(*voice_of(args)), terminal.completing(render.addressed):
+    with render.spoken_to(*voice_of(args)):
         return _run(args)
 
 

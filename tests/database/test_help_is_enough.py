@@ -10,6 +10,7 @@ from testing.command import PROGRAM, Commands, with_password
 from testing.postgres import MODEL, Database
 
 NAME = re.compile(r"\bm\d+\b")
+TURN = re.compile(r"t\d+")
 
 
 def examples(commands: Commands, name: str) -> list[list[str]]:
@@ -21,7 +22,7 @@ def examples(commands: Commands, name: str) -> list[list[str]]:
 def about(memory: str, found: list[list[str]]) -> list[list[str]]:
     """Those that name a memory, with the name of ours in the place of theirs."""
     named = [words for words in found if any(NAME.fullmatch(word) for word in words)]
-    return [[NAME.sub(memory, word) for word in words] for words in named]
+    return [[NAME.sub(memory, word) for word in words if not TURN.fullmatch(word)] for words in named]
 
 
 def test_a_script_that_knows_only_the_examples_adds_finds_corrects_and_forgets(
@@ -50,7 +51,7 @@ def test_a_script_that_knows_only_the_examples_adds_finds_corrects_and_forgets(
     assert text in found.out, found
     memory = NAME.findall(found.out)[0]
 
-    forgetting = [*about(memory, examples(commands, "forget")), ["forget", "--id", memory]][0]
+    forgetting = about(memory, examples(commands, "forget"))[0]
     planned = commands.run(*(word for word in forgetting if word != "--execute"))
     assert planned.code == 0, planned
     typed = re.search(rf"{PROGRAM.name} (forget .*--execute)", planned.out)

@@ -14,7 +14,7 @@ from hermes_memory_pgvector import command_line
 def test_the_script_offers_every_command(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert command_line.main(["completion", shell]) == 0
     script = capsys.readouterr().out
-    assert {command.name for command in command_line.every_command()} <= set(script.replace("'", " ").split())
+    assert {command.name for command in command_line.EVERY} <= set(script.replace("'", " ").split())
     if shutil.which(shell):
         subprocess.run([shell, "-n", "-c", script], check=True)
 

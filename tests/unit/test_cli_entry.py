@@ -15,6 +15,7 @@ import pytest
 from hermes_memory_pgvector import __version__, command, command_line
 from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable, EmbeddingUnavailable, ServerError
 from hermes_memory_pgvector.terminal import program as tree
+from hermes_memory_pgvector.terminal.operation import Operation
 from testing.command import PROGRAM, Commands
 
 PROMISED = (
@@ -42,7 +43,7 @@ def test_the_first_page_of_help_fits_a_screen_and_lists_ten_commands(commands: C
     done = commands.run("--help")
     assert done.code == 0
     lines = done.out.splitlines()
-    known = [each.name for each in command_line.every_command()]
+    known = [each.name for each in command_line.EVERY]
     first = [name for name in command_line.FIRST if name in known]
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
@@ -244,8 +245,8 @@ def test_print_says_which_part_it_cannot_know(commands: Commands) -> None:
     assert "halfvec(768)" not in done.out
 
 
-@pytest.mark.parametrize("command", command_line.every_command(), ids=lambda command: command.name)
-def test_every_command_has_a_heading_and_examples_that_it_accepts(command: tree.Entry) -> None:
+@pytest.mark.parametrize("command", command_line.EVERY, ids=lambda command: command.name)
+def test_every_command_has_a_heading_and_examples_that_it_accepts(command: Operation) -> None:
     assert command.group in tree.GROUPS
     assert command.examples
     for line, meaning in command.examples:

@@ -11,7 +11,7 @@ import pytest
 from testing.terminal import on_terminal
 
 ASK = """
-from hermes_memory_pgvector.terminal.lines import confirm
+from hermes_memory_pgvector.terminal.ask import confirm
 print("agreed" if confirm("Install it?", default=True) else "declined")
 """
 

@@ -80,7 +80,7 @@ def ask(subject: Any, method: str, name: str, **parameters: Any) -> tuple[int, A
 
 def typed(operation: Operation, *words: str) -> dict[str, Any]:
     parser = program.Parser(prog="hermes-pgvector")
-    program.add_commands(parser, [program.entry_of(operation, lambda *_: 0)])
+    program.add_commands(parser, [operation], lambda *_: 0)
     return program.given(operation, parser.parse_args([operation.name, *words]))
 
 
@@ -173,13 +173,12 @@ def test_values_are_parsed_or_refused() -> None:
 
 
 def test_an_alias_stands_for_options_and_is_not_listed() -> None:
-    entry = program.entry_of(
-        Operation("list", "list", (Option("what", "which", choices=("turns", "events")),), lines, (("list", "x"),),
-                  aliases={"history": {"what": "events"}}),
-        lambda *_: 0,
+    entry = Operation(
+        "list", "list", (Option("what", "which", choices=("turns", "events")),), lines, (("list", "x"),),
+        aliases={"history": {"what": "events"}},
     )  # fmt: skip
     parser = program.Parser(prog="hermes-pgvector")
-    program.add_commands(parser, [entry])
+    program.add_commands(parser, [entry], lambda *_: 0)
     assert parser.parse_args(["history"]).what == "events"
     below = program.commands_of(parser)
     assert below is not None

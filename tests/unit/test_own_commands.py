@@ -54,7 +54,7 @@ def test_a_home_is_quoted_and_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path
 def test_every_command_takes_the_home_where_it_is_put() -> None:
     parser = tree.Parser(prog="hermes-pgvector")
     command_line.configure(parser)
-    for command in command_line.every_command():
+    for command in command_line.EVERY:
         for line, _ in command.examples:
             told = completed(f"hermes-pgvector {line}", "status", "--hermes-home", "/srv/h")
             words = told.removeprefix("hermes-pgvector ").split()

@@ -1,7 +1,6 @@
 """The command line: one parser for all commands, the first page of help, and one sentence for a mistake.
 
-A command is an `Entry`: an operation's, or that of a module which declares its own options. Every command takes
-`--hermes-home --json --color --help`, before or after its name.
+Every operation is a command, which takes `--hermes-home --json --color --help`, too, before or after its name.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -21,6 +19,7 @@ from hermes_memory_pgvector.terminal.operation import PROGRAM, Operation
 from hermes_memory_pgvector.terminal.sink import WHENS, Styled
 
 Example = tuple[str, str]
+Run = Callable[[Operation, argparse.Namespace], int]
 GROUPS: Final = ("set up", "see", "correct", "erase", "move", "run")
 USAGE: Final = 2
 HELP_WIDTH = 100
@@ -39,35 +38,6 @@ SYNONYMS: Final[Mapping[str, str]] = {
 """What people type who know other programs, and the command that does it here."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A command as the command line knows it."""
-
-    name: str
-    help: str
-    group: str
-    examples: Sequence[Example]
-    configure: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], int]
-    aliases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Names that help does not list, each with the options it stands for."""
-    is_listed: bool = True
-
-
-def entry_of(operation: Operation, run: Callable[[Operation, argparse.Namespace], int]) -> Entry:
-    """An operation as a command."""
-
-    def configure(parser: argparse.ArgumentParser) -> None:
-        add_global(parser)
-        for option in operation.all_options:
-            option.add_to(parser)
-
-    return Entry(
-        operation.name, operation.help, operation.group, operation.examples, configure,
-        lambda args: run(operation, args), operation.aliases, operation.is_listed,
-    )  # fmt: skip
-
-
 def given(operation: Operation, args: argparse.Namespace) -> dict[str, Any]:
     """The options of an operation as somebody typed them."""
     return {
@@ -76,7 +46,7 @@ def given(operation: Operation, args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def add_global(parser: argparse.ArgumentParser, *, json: bool = True, is_root: bool = False) -> None:
+def add_global(parser: argparse.ArgumentParser, *, is_root: bool = False) -> None:
     """Add the options every command takes; those of a command leave alone what stands before its name."""
     nothing: Any = argparse.SUPPRESS
     told: dict[str, Any] = {"help": nothing} if is_root else {}
@@ -84,11 +54,10 @@ def add_global(parser: argparse.ArgumentParser, *, json: bool = True, is_root: b
         "--hermes-home", type=Path, metavar="DIR", default=None if is_root else nothing,
         **({"help": "hermes home (default: $HERMES_HOME, ~/.hermes)"} | told),
     )  # fmt: skip
-    if json:
-        parser.add_argument(
-            "--json", action="store_true", default=False if is_root else nothing,
-            **({"help": "print the result as JSON"} | told),
-        )  # fmt: skip
+    parser.add_argument(
+        "--json", action="store_true", default=False if is_root else nothing,
+        **({"help": "print the result as JSON"} | told),
+    )  # fmt: skip
     parser.add_argument(
         "--color", choices=WHENS, metavar="WHEN", default="auto" if is_root else nothing,
         **({"help": "colours: auto (default), always or never; NO_COLOR=1 also turns them off"} | told),
@@ -185,7 +154,9 @@ class Parser(argparse.ArgumentParser):
         sys.exit(USAGE)
 
 
-def add_commands(parser: argparse.ArgumentParser, entries: Sequence[Entry], first: Sequence[str] = ()) -> None:
+def add_commands(
+    parser: argparse.ArgumentParser, entries: Sequence[Operation], run: Run, first: Sequence[str] = ()
+) -> None:
     """Add the commands to a parser, ours or the one the host made; `first` are those on the first page of help."""
     add_global(parser, is_root=True)
     actions = parser.add_subparsers(
@@ -197,48 +168,18 @@ def add_commands(parser: argparse.ArgumentParser, entries: Sequence[Entry], firs
         sub = actions.add_parser(
             entry.name, **listed, description=entry.help[:1].upper() + entry.help[1:] + ".", aliases=same
         )
-        _declare(sub, entry, examples(parser.prog, entry.examples))
+        _declare(sub, entry, run, examples(parser.prog, entry.examples))
         for name, stands_for in entry.aliases.items():
             if stands_for:
                 told = (f"--{key}" if value is True else str(value) for key, value in stands_for.items())
                 words = " ".join([entry.name, *told])
                 alias = actions.add_parser(name, description=f"The same as `{words}`.")
-                _declare(alias, entry, None)
+                _declare(alias, entry, run, None)
                 _preset(alias, stands_for)
     _add_help(parser, actions, entries)
     parser.usage = f"{parser.prog} COMMAND [OPTIONS]"
     parser.formatter_class = HelpFormatter
     parser.epilog = _first_page(parser.prog, entries, first)
-
-
-def actions_of(parser: argparse.ArgumentParser, dest: str) -> Commands:
-    """The actions of a command, such as `config set`; without one, its help is shown."""
-    parser.set_defaults(**{f"{dest}_parser": parser})
-    actions: Commands = parser.add_subparsers(  # type: ignore[assignment]
-        dest=dest, metavar="ACTION", action=Commands, parser_class=Parser, title="actions"
-    )
-    return actions
-
-
-def add_action(
-    actions: Commands,
-    name: str,
-    summary: str,
-    declare: Callable[[argparse.ArgumentParser], None] | None = None,
-    *,
-    example: Example | None = None,
-) -> argparse.ArgumentParser:
-    """Declare one action with its help and an example."""
-    sub: argparse.ArgumentParser = actions.add_parser(
-        name, help=summary, description=summary[:1].upper() + summary[1:] + "."
-    )
-    if declare is not None:
-        declare(sub)
-    if example is not None:
-        command = example[0].split(" ", 1)[0]
-        sub.epilog = examples(sub.prog.partition(f" {command} ")[0], [example])
-    sub.set_defaults(pgvector_used=sub)
-    return sub
 
 
 def examples(program: str, given: Iterable[Example]) -> str | None:
@@ -285,7 +226,7 @@ def commands_of(parser: argparse.ArgumentParser) -> Commands | None:
     return next((action for action in parser._actions if isinstance(action, Commands)), None)
 
 
-def all_commands(program: str, entries: Sequence[Entry], room: int = 0) -> str:
+def all_commands(program: str, entries: Sequence[Operation], room: int = 0) -> str:
     """All commands under their headings."""
     entries = [each for each in entries if each.is_listed]
     width = max(len(each.name) for each in entries) + 2
@@ -295,7 +236,7 @@ def all_commands(program: str, entries: Sequence[Entry], room: int = 0) -> str:
     return "\n".join([*lines, f"More of one: {program} COMMAND --help"])
 
 
-def _first_page(program: str, entries: Sequence[Entry], first: Sequence[str]) -> str:
+def _first_page(program: str, entries: Sequence[Operation], first: Sequence[str]) -> str:
     """The commands that most people need, on one screen."""
     known = {each.name: each for each in entries}
     shown = [known[name] for name in first if name in known]
@@ -310,16 +251,18 @@ def _first_page(program: str, entries: Sequence[Entry], first: Sequence[str]) ->
     )
 
 
-def _list(entries: Iterable[Entry], width: int, room: int = 0) -> Iterator[str]:
+def _list(entries: Iterable[Operation], width: int, room: int = 0) -> Iterator[str]:
     room = room or min(HELP_WIDTH, max(60, shutil.get_terminal_size((80, 24)).columns - 2))
     for each in entries:
         yield from _hanging(f"    {each.name:<{width}}{each.help}", room, "")
 
 
-def _declare(parser: argparse.ArgumentParser, entry: Entry, epilog: str | None) -> None:
-    entry.configure(parser)
+def _declare(parser: argparse.ArgumentParser, operation: Operation, run: Run, epilog: str | None) -> None:
+    add_global(parser)
+    for option in operation.all_options:
+        option.add_to(parser)
     parser.epilog = epilog
-    parser.set_defaults(pgvector_run=entry.run, pgvector_used=parser)
+    parser.set_defaults(pgvector_run=lambda args: run(operation, args), pgvector_used=parser)
 
 
 def _preset(parser: argparse.ArgumentParser, values: Mapping[str, Any]) -> None:
@@ -331,7 +274,7 @@ def _preset(parser: argparse.ArgumentParser, values: Mapping[str, Any]) -> None:
     parser.set_defaults(**values)
 
 
-def _add_help(parser: argparse.ArgumentParser, actions: Any, entries: Sequence[Entry]) -> None:
+def _add_help(parser: argparse.ArgumentParser, actions: Any, entries: Sequence[Operation]) -> None:
     """`help`, `help --all` and `help COMMAND`."""
 
     def run(args: argparse.Namespace) -> int:

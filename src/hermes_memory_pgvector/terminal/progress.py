@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -29,15 +29,12 @@ FIGURES_WIDTH = 64
 class Bar:
     """The progress of one task."""
 
-    def __init__(
-        self, text: str, total: int | None, unit: str, *, shows: bool, note: Callable[[str], None] | None
-    ) -> None:
+    def __init__(self, text: str, total: int | None, unit: str, *, shows: bool) -> None:
         self._text = text
         self._unit = unit
         self._total = total
         self._done = 0
         self.is_watched = shows
-        self._note = note
         self._phase = ""
         self._lock = threading.RLock()
         self._progress: Progress | None = None
@@ -56,13 +53,9 @@ class Bar:
                 self._progress.update(self._progress.task_ids[0], completed=self._done, total=self._total)
 
     def phase(self, text: str) -> None:
-        """What the task is doing now; each phase is a line of its own where nobody watches."""
+        """What the task is doing now."""
         with self._lock:
-            if text == self._phase:
-                return
             self._phase = text
-            if self._note is not None:
-                self._note(f"{self._text}: {text}")
             if self._progress is not None:
                 self._progress.update(self._progress.task_ids[0], description=self._description())
 
@@ -92,18 +85,10 @@ class Bar:
 
 
 @contextmanager
-def bar(text: str, *, total: int | None, unit: str, quiet: bool, note: Callable[[str], None]) -> Iterator[Bar]:
-    """The progress of the block."""
-    watched = sink.is_terminal()
-    shown = Bar(text, total, unit, shows=watched and not quiet, note=None if watched or quiet else note)
-    with _after_a_while(shown):
-        yield shown
-
-
-@contextmanager
 def shown(text: str, *, total: int | None = None, unit: str = "") -> Iterator[Bar]:
     """The progress of an operation: it speaks through its answer, so nothing is said where nobody watches."""
-    with bar(text, total=total, unit=unit, quiet=False, note=lambda _: None) as made:
+    made = Bar(text, total, unit, shows=sink.is_terminal())
+    with _after_a_while(made):
         yield made
 
 
@@ -130,15 +115,15 @@ class StepTaken:
 def step(name: str) -> Iterator[StepTaken]:
     """A step that is shown while it takes long, and whose `note` tells of it afterwards."""
     made = StepTaken(name)
-    with waiting(name, quiet=False):
+    with waiting(name):
         yield made
     made.end()
 
 
 @contextmanager
-def waiting(text: str, *, quiet: bool) -> Iterator[None]:
+def waiting(text: str) -> Iterator[None]:
     """That the block is still at work, and for how long."""
-    with _after_a_while(Bar(text, None, "", shows=not quiet and sink.is_terminal(), note=None)):
+    with shown(text):
         yield
 
 

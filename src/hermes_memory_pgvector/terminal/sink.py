@@ -10,7 +10,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import IO, TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -111,12 +111,6 @@ def write(*parts: Part, stream: IO[str] | None = None, end: str = "\n") -> None:
     else:
         print(plain(parts), file=out, end=end)
     out.flush()
-
-
-def write_text(text: Any, on: Console, stream: IO[str] | None = None) -> None:
-    """Write something that rich has laid out."""
-    live = _choice.live if is_terminal(stream or sys.stdout) else None
-    (live.console if live is not None else on).print(text)
 
 
 def plain(parts: tuple[Part, ...] | list[Part]) -> str:

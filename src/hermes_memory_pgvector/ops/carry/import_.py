@@ -18,8 +18,9 @@ from hermes_memory_pgvector.ops.carry.ends import is_dsn, login_of, shown
 from hermes_memory_pgvector.ops.carry.export import STANDARD, named_theme
 from hermes_memory_pgvector.ops.carry.past import HostPast, reading, tables
 from hermes_memory_pgvector.ops.memory import Memory, memory_of
-from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.terminal import parse, progress
+from hermes_memory_pgvector.terminal.amounts import count
+from hermes_memory_pgvector.terminal.ask import confirm
 from hermes_memory_pgvector.terminal.operation import Note, Operation, Option, Plan, column, command
 
 if TYPE_CHECKING:
@@ -212,15 +213,15 @@ def offer(home: Path, *, yes: bool) -> Iterator[Note]:
         messages, sessions = size(path)
         if not messages or not _run(memory, wanted, _state, lambda _: None, execute=False).new:
             return
-        found = f"{terminal.count(messages, 'message')} of {terminal.count(sessions, 'session')} found in {path}"
-        if not terminal.confirm(f"{found}: import them?", default=True, yes=yes):
+        found = f"{count(messages, 'message')} of {count(sessions, 'session')} found in {path}"
+        if not confirm(f"{found}: import them?", default=True, yes=yes):
             yield Note("note", found, f"to import them: {again}")
             return
         stored = _plan(memory, wanted, _state, execute=True).counts["rows"]
     except ConfigError as error:
         yield Note("note", f"past chats are left alone: {error}", f"to try again: {again}")
     else:
-        yield Note("ok", f"{terminal.count(stored, 'row')} stored; agents add the vectors in the background")
+        yield Note("ok", f"{count(stored, 'row')} stored; agents add the vectors in the background")
 
 
 def _note(memory: Memory, take: Take, themes: list[str], counts: Mapping[str, int]) -> None:

@@ -38,7 +38,7 @@ class Probed(Raw):
 
 def doctor(memory: Memory, *, all: bool, check: bool) -> Facts:
     """Run all checks: 1 for a problem, 2 when an endpoint does not answer."""
-    with progress.waiting("checking", quiet=check):
+    with progress.waiting("checking"):
         findings = tuple(examination.examine(memory.home))
     code = examination.exit_code(findings)
     if check:

@@ -71,7 +71,7 @@ def migrate(
     if index and done.model_id is not None:
         from hermes_memory_pgvector.schema.vector_indexes import VectorIndexes
 
-        with progress.waiting("index over all themes", quiet=False), VectorIndexes.open(admin) as indexes:
+        with progress.waiting("index over all themes"), VectorIndexes.open(admin) as indexes:
             found = indexes.drop() if drop else indexes.create()
         built = ", ".join(f"{each.name}, {amounts.size(each.size_bytes)}" for each in found) or "none"
     what = "dropped" if drop else "index over all themes"

@@ -295,7 +295,7 @@ class _Setup:
     def _examined(self) -> Iterator[Finding]:
         """All checks; what hermes cannot import, and the command for it, is said at the end."""
         is_waiting = self.host is not None and not self.host.sees_package
-        with progress.waiting("checking", quiet=False):
+        with progress.waiting("checking"):
             yield from (each for each in examination.examine(self.home) if each.name != "host" or not is_waiting)
 
     def _chats(self, home: Path) -> Notes:
