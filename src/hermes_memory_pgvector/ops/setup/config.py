@@ -193,7 +193,9 @@ def _tried(home: Path, name: str, value: str) -> list[Note]:
     if model is None or (model.name, model.dim) == (info.name, info.dim):
         return told
     differs = f"the database's vectors are of {model.name}: recall finds by words only until all are made again"
-    return [*told, Note("warning", differs, "to make them", command("reembed"))]
+    url = ("--url", wanted.embed_url) if wanted.embed_url else ()
+    again = command("reembed", *url, "--model", info.name)
+    return [*told, Note("warning", differs, "to make them", again)]
 
 
 def _changed(home: Path, name: str, changed: bool, notes: list[Note] | None = None) -> ChangedSetting:
