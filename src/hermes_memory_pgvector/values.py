@@ -48,13 +48,6 @@ class RowOrigin(StrEnum):
     """Another agent, through `hermes-pgvector mcp`."""
 
 
-TURN_ORIGINS = (RowOrigin.USER, RowOrigin.ASSISTANT, RowOrigin.DELEGATION, RowOrigin.IMPORT)
-MEMORY_ORIGINS = (
-    RowOrigin.MEMORY_TOOL, RowOrigin.BACKGROUND_REVIEW, RowOrigin.FILE, RowOrigin.OPERATOR, RowOrigin.IMPORT,
-    RowOrigin.MCP,
-)  # fmt: skip
-
-
 class Trust(StrEnum):
     """Whether strangers may have had a hand in the words of a row, as far as the host tells."""
 

@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 import hermes_memory_pgvector
-from hermes_memory_pgvector import distribution
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.ops.setup import plugin_folder
 
@@ -50,7 +49,9 @@ def test_installs_the_plugin_and_the_gateway_hook(tmp_path: Path) -> None:
     assert result.change == "installed"
     assert doors(tmp_path / "plugins" / "pgvector") == FILES
     carried = tmp_path / "plugins" / "pgvector" / "lib" / "hermes_memory_pgvector"
-    assert tree(carried) == {each for each in tree(distribution.folder()) if "__pycache__" not in each}
+    assert tree(carried) == {
+        each for each in tree(Path(hermes_memory_pgvector.__file__).parent) if "__pycache__" not in each
+    }
     assert tree(tmp_path / "hooks") == {"pgvector/HOOK.yaml", "pgvector/handler.py"}
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from hermes_memory_pgvector import carried
-from hermes_memory_pgvector.distribution import folder
 from hermes_memory_pgvector.errors import ConfigError
 
 OTHER: carried.Version = (3, 13) if carried.OWN_VERSION != (3, 13) else (3, 12)
@@ -34,7 +33,9 @@ def nothing_to_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_carried_is_what_the_package_declares() -> None:
-    declared = tomllib.loads((folder().parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = tomllib.loads((Path(carried.__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
     assert set(carried.NEEDED) == set(declared["dependencies"])
     embedded = {each.partition(";")[0].strip() for each in declared["optional-dependencies"]["embedded"]}
     assert embedded <= {*carried.MODEL, *carried.DATA}

@@ -51,8 +51,6 @@ HISTORY_THEMES = 20
 DATABASE_SECONDS = 60.0
 WARM_UP_SECONDS = 30.0
 NEVER_AGAIN_SECONDS = 86_400.0
-MAX_SUBJECT = 200
-"""What an audit row takes as its subject."""
 
 Task = Callable[[], float]
 """Does what is due and returns the seconds until it wants to run again."""

@@ -212,15 +212,6 @@ class PostgresFolder:
         except (FileNotFoundError, NotADirectoryError, ValueError):
             return None
 
-    def data_bytes(self) -> int:
-        """The disk space the data uses."""
-        total = 0
-        for parent, _, names in os.walk(self.data):
-            for name in names:
-                with contextlib.suppress(OSError):
-                    total += (Path(parent) / name).lstat().st_blocks * 512
-        return total
-
     def clear_leftovers(self) -> None:
         """Remove what killed processes left behind; only for the holder of both locks, when nothing runs."""
         for unfinished in self._shelter.glob(f"{NEW_PREFIX}*{NEW_SUFFIX}"):

@@ -91,7 +91,6 @@ class ServerStatus:
     """Directory of the socket."""
     version: str | None
     """Major version that created the data; None before the first start."""
-    data_bytes: int
     binaries_version: str | None
 
 
@@ -173,7 +172,6 @@ class EmbeddedPostgres:
                 pid=running.pid if running else None,
                 address=str(self.folder.socket_path().parent),
                 version=str(major) if major else None,
-                data_bytes=self.folder.data_bytes(),
                 binaries_version=fitting.version if fitting else None,
             )
 

@@ -16,11 +16,10 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Literal
 
-from hermes_memory_pgvector import distribution
 from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME
 from hermes_memory_pgvector.errors import ConfigError
 
-_MARK = re.compile(rf"^distribution:\s*{distribution.NAME}\s*$", re.MULTILINE)
+_MARK = re.compile(r"^distribution:\s*hermes-memory-pgvector\s*$", re.MULTILINE)
 _MANIFESTS = ("plugin.yaml", "HOOK.yaml")
 _HOOK_SOURCE = "gateway_hook"
 _PACKAGE = "hermes_memory_pgvector"
