@@ -1,4 +1,4 @@
-"""The socket under a connection: cut at a deadline, fed without waiting, looked at before use."""
+"""The socket under a connection: cut at a deadline, looked at before use."""
 
 from __future__ import annotations
 
@@ -30,17 +30,6 @@ def watched(connection: Connection, deadline: Deadline) -> Iterator[None]:
                 # To the driver it looks as if the server had gone.
                 raise DatabaseUnavailable("Postgres has not answered within the time given") from None
             raise
-
-
-def send_all(connection: Connection) -> None:
-    """Hand everything queued in a pipeline to the server, so that it works while we do something else.
-
-    A server that does not take it ends the wait when the watchdog cuts the socket.
-    """
-    poller = select.poll()
-    poller.register(connection.fileno(), select.POLLOUT)
-    while connection.pgconn.flush():
-        poller.poll()
 
 
 def is_usable(connection: Connection) -> bool:
