@@ -25,7 +25,6 @@ from hermes_memory_pgvector.values import (
     AddTurn,
     Kind,
     Moment,
-    RecordDelegation,
     ReplaceMemory,
     Role,
     RowOrigin,
@@ -184,13 +183,16 @@ def _delegations(until: datetime, dice: random.Random) -> Iterator[WriteItem]:
             yield from _said("research", child, at, (f"Your task: {task} of the last week, in ten lines.",
                              f"Done: I did {task}; the numbers agree within two percent."), parent)  # fmt: skip
             result = f"{task.capitalize()}: the numbers agree within two percent."
-            yield RecordDelegation("research", parent, child, task, result, _moment(at + timedelta(minutes=9)))
+            yield _work_of(parent, child, task, result, at + timedelta(minutes=9))
             if number == 2:
                 deep = f"{child}-a"
                 yield from _said("research", deep, at, LABELS, child)
-                yield RecordDelegation(
-                    "research", child, deep, "find the labels", "Both are back.", _moment(at + timedelta(minutes=6))
-                )
+                yield _work_of(child, deep, "find the labels", "Both are back.", at + timedelta(minutes=6))
+
+
+def _work_of(parent: str, child: str, task: str, result: str, at: datetime) -> AddTurn:
+    told = f"Delegated: {task}\nResult: {result}"
+    return AddTurn("research", parent, "tool", told, 0, _moment(at), True, metadata={"delegated_to": child})
 
 
 def _said(theme: str, session: str, at: datetime, pair: tuple[str, str], parent: str = "") -> Iterator[AddTurn]:

@@ -15,7 +15,7 @@ from testing.sql_rules import without_comments
 
 THEMED = frozenset(
     (
-        "conversations", "memory_entries", "memory_operations", "delegations", "pending_vectors",
+        "conversations", "memory_entries", "memory_operations", "pending_vectors",
         "recall_log", "theme_growth", "agents",
         "turn_vectors_1", "memory_vectors_1", "{turn_vectors}", "{memory_vectors}",
         "{vectors}", "{table}",

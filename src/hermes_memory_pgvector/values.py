@@ -205,20 +205,6 @@ class UndoTurns:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordDelegation:
-    """A parent's subagent finished: an edge from session to session, and a turn that can be recalled."""
-
-    theme: str
-    session_id: str
-    child_session_id: str
-    task: str
-    result: str
-    when: Moment
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    home_id: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class JudgeMemories:
     """What the memory tool wrote in a turn is trusted as much as the turn: only its end shows which tools it used."""
 
@@ -232,7 +218,7 @@ class JudgeMemories:
     when: Moment
 
 
-WriteItem = MemoryOperation | AddTurn | UndoTurns | RecordDelegation | JudgeMemories
+WriteItem = MemoryOperation | AddTurn | UndoTurns | JudgeMemories
 
 
 class Scope(StrEnum):

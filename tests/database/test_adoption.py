@@ -66,6 +66,8 @@ INSERT INTO conversations (session_id, agent_identity, role, content)
     VALUES ('s1', 'Trading', 'assistant', 'no vector');
 """
 
+EDGES = "SELECT agent_identity, session_id, metadata ->> 'delegated_to' FROM conversations WHERE role = 'tool'"
+
 
 def made(database: Database, *scripts: str) -> None:
     with psycopg.connect(database.owner_dsn, autocommit=True) as connection:
@@ -78,11 +80,12 @@ def test_every_row_and_vector_is_there_afterwards(empty_database: Database, scri
     made(empty_database, *scripts)
     outcome = migrate.apply(empty_database.owner_dsn, model=ModelSpec("nomic-embed-text", DIM))
     assert (outcome.adopted_memories, outcome.adopted_turns, outcome.adopted_vectors) == (4, 41, 42)
-    assert outcome.vectors_wanted == 3
+    edges = int(PEER in scripts)
+    assert outcome.vectors_wanted == 3 + edges
     with psycopg.connect(empty_database.runtime_dsn) as connection:
         memories = connection.execute("SELECT agent_identity, content FROM memory_entries ORDER BY id").fetchall()
         turns = connection.execute("SELECT count(*), count(DISTINCT (session_id, digest, ordinal)) FROM conversations")
-        assert turns.fetchone() == (41, 41)
+        assert turns.fetchone() == (41 + edges, 41 + edges)
         operations = connection.execute("SELECT count(*) FROM memory_operations").fetchone()
         lexemes = connection.execute("SELECT count(*) FROM conversations WHERE lexemes IS NULL").fetchone()
         following = connection.execute("SELECT nextval('conversations_id_seq')").fetchone()
@@ -94,7 +97,7 @@ def test_every_row_and_vector_is_there_afterwards(empty_database: Database, scri
     ]
     assert operations == (4,)
     assert lexemes == (0,)
-    assert following == (42,)
+    assert following == (42 + edges,)
 
 
 def test_a_second_migration_adopts_nothing_more(empty_database: Database) -> None:
@@ -114,11 +117,11 @@ def test_vectors_of_another_model_are_kept_beside_the_new_ones(empty_database: D
     assert models == [("local", 256, True), ("nomic-embed-text", DIM, False)]
 
 
-def test_edges_of_the_published_package_become_delegations(empty_database: Database) -> None:
+def test_edges_of_the_published_package_become_turns_that_name_the_session(empty_database: Database) -> None:
     made(empty_database, SEED, PEER)
     migrate.apply(empty_database.owner_dsn)
     with psycopg.connect(empty_database.runtime_dsn) as connection:
-        row = connection.execute("SELECT agent_identity, session_id, child_session_id FROM delegations").fetchone()
+        row = connection.execute(EDGES).fetchone()
     assert row == ("marketing", "s1", "c1")
 
 

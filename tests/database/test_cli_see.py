@@ -30,8 +30,6 @@ INSERT INTO conversations (agent_identity, id, session_id, role, content, ts, me
     ('market', 104, 's2', 'user', 'Another day, another question about the harbour', '2026-03-05 08:00Z', '{}', NULL),
     ('garden', 105, 's1', 'user', 'The other theme uses the same session id', '2026-03-04 08:00Z', '{}', NULL),
     ('dm-77', 106, 'p', 'user', 'Private words', '2026-03-02 08:00Z', '{}', NULL);
-INSERT INTO delegations (agent_identity, session_id, child_session_id, task_digest, ts)
-    VALUES ('market', 's1', 'child-1', '', '2026-03-01 10:02Z');
 """  # noqa: E501
 
 

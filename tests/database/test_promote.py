@@ -52,8 +52,6 @@ SEED = (
     "INSERT INTO memory_operations (agent_identity, target, order_us, writer, seq, part, action, content, at)"
     " SELECT agent_identity, target, id, 'w', id, 0, 'add', content, now() FROM memory_entries",
     "INSERT INTO memory_files (home_id, target, digests) VALUES ('home', 'memory', ARRAY['\\x01'::bytea])",
-    "INSERT INTO delegations (agent_identity, session_id, child_session_id, task_digest)"
-    " VALUES ('theme 1', 's', 'c', '\\x01')",
     "INSERT INTO theme_aliases (old, new) VALUES ('former', 'theme 1')",
     "INSERT INTO recall_log (agent_identity, at, caller, kind, scope, milliseconds)"
     " VALUES ('theme 1', now(), 'tool', 'turn', 'current', 1.25)",

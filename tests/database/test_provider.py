@@ -30,6 +30,8 @@ Make = Callable[..., PgvectorMemoryProvider]
 U = "How large is the budget of the spring campaign in Berlin this year?"
 A = "The spring campaign in Berlin has a budget of forty thousand euros."
 
+EDGES = "SELECT session_id, metadata ->> 'delegated_to' FROM conversations WHERE role = 'tool'"
+
 
 @pytest.fixture
 def make(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
@@ -166,7 +168,7 @@ def test_a_delegation_is_an_edge_and_a_turn(make: Make, database: Database) -> N
     provider.on_delegation("Compare three print shops in Berlin", "Druckhaus is cheapest", child_session_id="child-1")
     provider.on_delegation("Compare three print shops in Berlin", "Druckhaus is cheapest", child_session_id="child-1")
     settle(provider)
-    assert rows(database, "SELECT session_id, child_session_id FROM delegations") == [("s1", "child-1")]
+    assert rows(database, EDGES) == [("s1", "child-1")]
     found = tool(provider, "recall_conversation", query="print shops", scope="session")
     assert "Druckhaus" in found["results"][0]["content"]
     assert found["count"] == 1

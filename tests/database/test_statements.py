@@ -108,7 +108,6 @@ NARROWING: set[tuple[str, str]] = set()
 # Changes of all that a theme has, by its name alone: it becomes another one.
 WHOLE_THEMES = {
     "themes/drop_history",
-    "themes/move_delegations",
     "themes/move_entries",
     "themes/move_history",
     "themes/move_turns",
@@ -158,7 +157,6 @@ INSERT INTO memory_entries (agent_identity, id, target, content, homes)
     VALUES ('mine', 1, 'memory', 'kept', '{"home": {"o": "file", "s": 1}}');
 INSERT INTO memory_operations (agent_identity, target, order_us, writer, seq, part, action, at)
     VALUES ('mine', 'memory', 1, 'w', 1, 0, 'add', now());
-INSERT INTO delegations (agent_identity, session_id, child_session_id, task_digest) VALUES ('mine', 's', 'c', '');
 INSERT INTO turn_vectors_1 (agent_identity, id, ts, content_hash, embedding)
     SELECT 'mine', n, now(), 1, array_fill(0.125, ARRAY[{DIM}])::halfvec FROM generate_series(1, 9) AS n;
 INSERT INTO memory_vectors_1 (agent_identity, id, ts, target, embedding)
@@ -279,7 +277,7 @@ def _rows(connection: psycopg.Connection) -> list[tuple[str, str]]:
         "SELECT DISTINCT c.relname FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid"
         " WHERE a.attname = 'agent_identity' AND c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace ORDER BY 1"
     ).fetchall()
-    assert len(tables) >= 8
+    assert len(tables) >= 7
     return [
         (name, row)
         for (name,) in tables

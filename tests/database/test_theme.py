@@ -62,7 +62,7 @@ def test_everything_of_a_theme_goes_into_the_other(agent_home: AgentHome, databa
     done = commands.call("theme", "merge", "sales", "marketing", "--execute", "--json")
     assert done.code == 0, done
     assert done.json["counts"] == {
-        "memories": 1, "turns": 9, "events": 5, "delegations": 1, "recalls": 0, "duplicates": 4,
+        "memories": 1, "turns": 9, "events": 5, "recalls": 0, "duplicates": 4,
     }  # fmt: skip
     assert stored.themes() == {"marketing"}
     contents = [content for _, _, content in stored.turns("marketing")]

@@ -268,7 +268,7 @@ def test_a_delegation_is_an_edge_and_a_turn(agent_home: AgentHome) -> None:
     for _ in range(2):
         agent.on_delegation("Count the barrels", "There are 44 barrels", child_session_id="child-1")
     assert stored(agent_home) == ["Delegated: Count the barrels\nResult: There are 44 barrels"]
-    edges = agent_home.stored.rows("SELECT agent_identity, session_id, child_session_id FROM delegations")
+    edges = agent_home.stored.rows("SELECT agent_identity, session_id, metadata ->> 'delegated_to' FROM conversations")
     assert edges == [("marketing", "s1", "child-1")]
 
 

@@ -12,6 +12,8 @@ from testing.hermes import MakeHome
 from testing.hermes_home import HermesHome
 from testing.llm_server import Call, Say, ScriptedLLM
 
+EDGES = "SELECT session_id, metadata ->> 'delegated_to' FROM conversations WHERE role = 'tool'"
+
 
 def test_a_chat_lands_in_theme_hermes_with_both_sides_and_vectors(hermes_home: HermesHome, llm: ScriptedLLM) -> None:
     question = "Which day does the orchard cooperative deliver its pears to the market hall?"
@@ -60,7 +62,7 @@ def test_a_delegation_leaves_an_edge_and_a_turn(hermes_home: HermesHome, llm: Sc
     llm.when(goal, Say(found))
     hermes_home.ask("Please ask a helper about bridges in the old town.")
     sessions = {session for _, session, _ in hermes_home.stored.turns("hermes")}
-    ((parent, child),) = hermes_home.stored.rows("SELECT session_id, child_session_id FROM delegations")
+    ((parent, child),) = hermes_home.stored.rows(EDGES)
     assert parent in sessions
     assert child
     assert any(found in content for _, _, content in hermes_home.stored.turns("hermes"))

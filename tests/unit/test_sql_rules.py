@@ -24,12 +24,10 @@ EXCEPTIONS |= {
 EXCEPTIONS |= {
     (f"queries/themes/{name}", table): "a theme becomes another one: all that it has is meant, or what both have"
     for name, table in (
-        ("drop_delegations", "delegations"),
         ("drop_entries", "memory_entries"),
         ("drop_history", "memory_operations"),
         ("drop_turns", "conversations"),
         ("drop_waiting", "pending_vectors"),
-        ("move_delegations", "delegations"),
         ("move_entries", "memory_entries"),
         ("move_history", "memory_operations"),
         ("move_turns", "conversations"),

@@ -15,14 +15,12 @@ from hermes_memory_pgvector.values import (
     FileSays,
     MemoryOperation,
     Moment,
-    RecordDelegation,
     RemoveMemory,
     ReplaceMemory,
     RowOrigin,
     Session,
     Target,
     Trust,
-    WriteItem,
 )
 
 
@@ -116,22 +114,19 @@ def delegation(
     when: Moment,
     settings: Settings,
     home_id: str = "",
-) -> list[WriteItem]:
-    """A subagent has finished: an edge between sessions and, where turns are stored, a turn that can be recalled."""
+) -> list[AddTurn]:
+    """A subagent has finished: a turn that can be recalled, and names the session that did the work."""
     child = session_name(child_session_id)
     most = settings.turn_max_chars
     task_text, result_text = (capped(text_of(side, 2 * most), most) for side in (task, result))
-    items: list[WriteItem] = [
-        RecordDelegation(session.theme, session.session_id, child, task_text, result_text, when, home_id=home_id)
-    ]
     turn = turn_of("tool", f"Delegated: {task_text}\nResult: {result_text}", most)
-    if settings.sync_turns and turn is not None and (task_text or result_text):
-        marks = {"delegated_to": child, **({"platform": session.platform} if session.platform else {})}
-        items.append(
-            AddTurn(
-                session.theme, session.session_id, turn.role, turn.content, 1, when, False, metadata=marks,
-                # The host does not tell which tools a subagent has used.
-                home_id=home_id, origin=RowOrigin.DELEGATION, trust=Trust.EXPOSED,
-            )
-        )  # fmt: skip
-    return items
+    if not settings.sync_turns or turn is None or not (task_text or result_text):
+        return []
+    marks = {"delegated_to": child, **({"platform": session.platform} if session.platform else {})}
+    return [
+        AddTurn(
+            session.theme, session.session_id, turn.role, turn.content, 0, when, True, metadata=marks,
+            # The host does not tell which tools a subagent has used.
+            home_id=home_id, origin=RowOrigin.DELEGATION, trust=Trust.EXPOSED,
+        )
+    ]  # fmt: skip

@@ -95,14 +95,14 @@ class Adoption:
             adopted.turns += self._count(admin_statement("adoption/turns").format(parent=parent))
             self._verify("conversations")
         self._carry_vectors(adopted, model_name)
-        if _exists(self.connection, "memory_agent_edges"):
-            self.connection.execute(admin_statement("adoption/delegations"))
         for table in self.tables:
             self.connection.execute(
                 sql.SQL("SELECT setval({}, greatest((SELECT max(id) FROM {}), 1))").format(
                     sql.Literal(f"{table}_id_seq"), sql.Identifier(table)
                 )
             )
+        if _exists(self.connection, "memory_agent_edges"):
+            self.connection.execute(admin_statement("adoption/delegations"))
         kept = ", ".join(PREFIX + table for table in self.tables)
         adopted.notice = f"the earlier tables are kept as {kept}; drop them when you are satisfied"
         return adopted

@@ -67,6 +67,8 @@ CREATE INDEX conversations_session_timeline ON conversations (agent_identity, se
 -- Which sessions go on from which: found from either end.
 CREATE INDEX conversations_lineage ON conversations (agent_identity, parent_session_id, session_id)
     WHERE parent_session_id IS NOT NULL;
+-- The turns that tell of a subagent's work name the session that did it.
+CREATE INDEX conversations_delegated ON conversations (agent_identity, session_id) WHERE metadata ? 'delegated_to';
 CREATE INDEX conversations_lexemes ON conversations USING gin (lexemes) WITH (gin_pending_list_limit = 4096);
 CREATE INDEX conversations_hidden ON conversations (agent_identity, hidden_by) WHERE hidden_by IS NOT NULL;
 CREATE INDEX conversations_untrusted ON conversations (agent_identity, id) WHERE untrusted;
@@ -318,22 +320,3 @@ CREATE INDEX conversations_distrusted ON conversations (agent_identity, id) INCL
     WHERE trust IN ('untrusted', 'exposed');
 CREATE INDEX memory_entries_distrusted ON memory_entries (agent_identity, id) INCLUDE (trust)
     WHERE trust IN ('untrusted', 'exposed');
-
--- Until a delegation is a turn's metadata.
-CREATE SEQUENCE delegations_id_seq;
-CREATE TABLE delegations (
-    agent_identity   text        NOT NULL,
-    id               bigint      NOT NULL DEFAULT nextval('delegations_id_seq'),
-    session_id       text        NOT NULL,
-    child_session_id text        NOT NULL,
-    task_digest      bytea       NOT NULL,
-    ts               timestamptz NOT NULL DEFAULT now(),
-    metadata         jsonb       NOT NULL DEFAULT '{}'::jsonb,
-    home_id          text,
-    PRIMARY KEY (agent_identity, id)
-);
-ALTER SEQUENCE delegations_id_seq OWNED BY delegations.id;
-CREATE UNIQUE INDEX delegations_edge ON delegations (agent_identity, session_id, child_session_id, task_digest);
-CREATE INDEX delegations_child ON delegations (agent_identity, child_session_id);
-ALTER TABLE delegations ALTER COLUMN task_digest SET STATISTICS 0, ALTER COLUMN metadata SET STATISTICS 0;
-

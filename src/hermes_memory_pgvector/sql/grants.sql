@@ -4,9 +4,9 @@ DO $$ BEGIN
     EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', current_schema(), {role_literal});
 END $$;
 GRANT SELECT, INSERT, UPDATE, DELETE ON
-    memory_entries, conversations, hidden, homes, processes, memory_operations, memory_files, delegations, journal_writers, pending_vectors,
+    memory_entries, conversations, hidden, homes, processes, memory_operations, memory_files, journal_writers, pending_vectors,
     dead_letters, recall_log TO {role};
-GRANT USAGE ON SEQUENCE memory_entries_id_seq, conversations_id_seq, delegations_id_seq, dead_letters_id_seq,
+GRANT USAGE ON SEQUENCE memory_entries_id_seq, conversations_id_seq, dead_letters_id_seq,
     memory_operations_id_seq, recall_log_id_seq, hidden_id_seq, receipts_id_seq TO {role};
 GRANT SELECT ON hermes_pgvector_migrations, hermes_pgvector_installation, embedding_models TO {role};
 -- Whoever changes the model says how far it has come; beginning, switching and cancelling are the owner's.

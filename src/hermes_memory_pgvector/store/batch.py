@@ -17,7 +17,6 @@ from hermes_memory_pgvector.values import (
     AddTurn,
     JudgeMemories,
     Kind,
-    RecordDelegation,
     RemoveMemory,
     ReplaceMemory,
     UndoTurns,
@@ -66,8 +65,6 @@ class Batch:
                 case UndoTurns():
                     self._store_turns()
                     self._undone.take_back(self._connection, item)
-                case RecordDelegation():
-                    turns.delegate(self._connection, item)
                 case JudgeMemories():
                     self._judgements.append(item)
                 case _:

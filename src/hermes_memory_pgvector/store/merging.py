@@ -25,7 +25,6 @@ class Contents:
     turns: int
     memories: int
     events: int
-    delegations: int
     recalls: int
     duplicates: int
 
@@ -55,13 +54,11 @@ def merge(connection: Connection, old: str, new: str) -> dict[str, int]:
         connection.execute(statement("themes/drop_history"), {"theme": new, "target": target})
     run("themes/share_homes")
     twins = run("themes/drop_entries") + run("themes/drop_turns")
-    run("themes/drop_delegations")
     run("themes/drop_waiting")
     moved = {
         "memories": run("themes/move_entries"),
         "turns": run("themes/move_turns"),
         "events": run("themes/move_history"),
-        "delegations": run("themes/move_delegations"),
         "recalls": run("themes/move_recalls"),
         "duplicates": twins,
     }

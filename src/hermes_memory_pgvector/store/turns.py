@@ -20,7 +20,7 @@ from hermes_memory_pgvector.postgres.vector_types import (
 from hermes_memory_pgvector.store import gate, vectors
 from hermes_memory_pgvector.text.clean import turn_digest
 from hermes_memory_pgvector.text.words import edges
-from hermes_memory_pgvector.values import AddTurn, Kind, Moment, RecordDelegation
+from hermes_memory_pgvector.values import AddTurn, Kind, Moment
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 CONTEXT_TURNS = 2
@@ -79,23 +79,6 @@ def drop(connection: Connection, theme: str, session_id: str, digests: Sequence[
     """Delete turns of a session by their words; return how many."""
     values = {"theme": theme, "session_id": session_id, "digests": list(digests)}
     return connection.execute(statement("turns/drop"), values).rowcount
-
-
-def delegate(connection: Connection, item: RecordDelegation) -> None:
-    """Note an edge from a session to its subagent's session."""
-    for edge in gate.enter(connection).admitted(connection, [item]):
-        connection.execute(
-            statement("turns/insert_delegation"),
-            {
-                "theme": edge.theme,
-                "session_id": edge.session_id,
-                "child_session_id": edge.child_session_id,
-                "task": edge.task,
-                "ts": time_of(edge.when),
-                "metadata": _json(edge.metadata),
-                "home_id": edge.home_id,
-            },
-        )
 
 
 def _json(metadata: Mapping[str, Any]) -> str:

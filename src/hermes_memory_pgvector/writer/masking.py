@@ -13,7 +13,6 @@ from hermes_memory_pgvector.values import (
     AddMemory,
     AddTurn,
     JudgeMemories,
-    RecordDelegation,
     RemoveMemory,
     ReplaceMemory,
     UndoTurns,
@@ -49,10 +48,6 @@ def without_secrets(item: WriteItem, masker: Masker) -> WriteItem:
             old_text, previous = hide(item.old_text), None if item.previous is None else hide(item.previous)
             metadata = masker.mask_all(item.metadata, counts)
             return replace(item, old_text=old_text, previous=previous, metadata=metadata) if counts else item
-        case RecordDelegation():
-            task, result = hide(item.task), hide(item.result)
-            metadata = masker.mask_all(item.metadata, counts)
-            return replace(item, task=task, result=result, metadata=metadata) if counts else item
         case UndoTurns() | JudgeMemories():
             return item
         case _:

@@ -235,8 +235,7 @@ class StateImport:
             when, rules = Moment(int(at * 1e6), int(at * 1e6)), self.rules
             told = (text_of(task), text_of(result), child)
             for item in delegation(*told, where, when, self.intake.settings, rules.home_id):
-                if isinstance(item, AddTurn):
-                    self.intake.add(Found(replace(item, ordinal=1)))
+                self.intake.add(Found(replace(item, ordinal=1, is_live=False)))
 
     # Whose session it is.
 

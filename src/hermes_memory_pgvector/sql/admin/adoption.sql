@@ -1,9 +1,11 @@
 -- delegations --
--- copies the delegations of an earlier installation
-INSERT INTO delegations (agent_identity, session_id, child_session_id, task_digest, ts, metadata)
-SELECT coalesce(nullif(lower(btrim(parent_identity)), ''), 'default'), coalesce(parent_session_id, ''),
-       coalesce(child_session_id, ''), hermes_digest(id::text), ts, attrs || jsonb_build_object('kind', kind)
-FROM memory_agent_edges
+-- makes turns of the delegations of an earlier installation, which kept no words of them
+INSERT INTO conversations (agent_identity, session_id, role, content, ts, metadata, digest, ordinal, origin)
+SELECT coalesce(nullif(lower(btrim(old.parent_identity)), ''), 'default'), coalesce(old.parent_session_id, ''), 'tool', told.words,
+       old.ts, old.attrs || jsonb_build_object('kind', old.kind, 'delegated_to', coalesce(old.child_session_id, '')),
+       hermes_turn_digest('tool', told.words), 1, 'import'
+FROM memory_agent_edges AS old
+CROSS JOIN LATERAL (SELECT 'Delegated to session ' || coalesce(old.child_session_id, 'unknown') || '.' AS words) AS told
 ON CONFLICT DO NOTHING
 
 

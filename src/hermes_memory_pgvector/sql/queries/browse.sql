@@ -1,8 +1,9 @@
 -- delegations --
 -- The subagents that worked for a session, and the sessions it worked for.
-SELECT edge.session_id, edge.child_session_id, edge.ts FROM delegations AS edge
-WHERE edge.agent_identity = %(theme)s AND (edge.session_id = %(session_id)s OR edge.child_session_id = %(session_id)s)
-ORDER BY edge.ts, edge.id;
+SELECT turn.session_id, turn.metadata ->> 'delegated_to', turn.ts FROM conversations AS turn
+WHERE turn.agent_identity = %(theme)s AND turn.metadata ? 'delegated_to'
+  AND (turn.session_id = %(session_id)s OR turn.metadata ->> 'delegated_to' = %(session_id)s)
+ORDER BY turn.ts, turn.id;
 
 
 -- find_memory --
@@ -93,8 +94,8 @@ ORDER BY 1;
 --
 -- theme: null for all; since, before, before_id: null for open, the place itself is not included.
 SELECT found.theme, found.session_id, found.turns, found.first_at, found.last_at, found.parent_session_id, found.begins_with,
-       (SELECT count(*) FROM delegations AS edge
-        WHERE edge.agent_identity = found.theme AND edge.session_id = found.session_id),
+       (SELECT count(*) FROM conversations AS turn
+        WHERE turn.agent_identity = found.theme AND turn.session_id = found.session_id AND turn.metadata ? 'delegated_to'),
        found.last_id
 FROM (SELECT theme FROM hermes_themes WHERE %(theme)s::text IS NULL OR theme = %(theme)s::text) AS known
 CROSS JOIN LATERAL (

@@ -8,7 +8,6 @@ SELECT new FROM theme_aliases WHERE old = %(old)s;
 SELECT (SELECT count(*) FROM conversations WHERE agent_identity = %(theme)s),
        (SELECT count(*) FROM memory_entries WHERE agent_identity = %(theme)s),
        (SELECT count(*) FROM memory_operations WHERE agent_identity = %(theme)s),
-       (SELECT count(*) FROM delegations WHERE agent_identity = %(theme)s),
        (SELECT count(*) FROM recall_log WHERE agent_identity = %(theme)s),
        (SELECT count(*) FROM memory_entries AS entry WHERE entry.agent_identity = %(theme)s
         AND EXISTS (SELECT FROM memory_entries AS same WHERE same.agent_identity = %(other)s AND same.target = entry.target
@@ -18,15 +17,6 @@ SELECT (SELECT count(*) FROM conversations WHERE agent_identity = %(theme)s),
 -- drop_alias --
 -- A theme that went into another one is a theme again.
 DELETE FROM theme_aliases WHERE old = %(theme)s;
-
-
--- drop_delegations --
--- Delegations of a theme that another theme has, too.
-DELETE FROM delegations AS edge
-WHERE edge.agent_identity = %(theme)s
-  AND EXISTS (SELECT FROM delegations AS same
-              WHERE same.agent_identity = %(other)s AND same.session_id = edge.session_id
-                AND same.child_session_id = edge.child_session_id AND same.task_digest = edge.task_digest);
 
 
 -- drop_entries --
@@ -71,11 +61,6 @@ ON CONFLICT (old) DO UPDATE SET new = excluded.new;
 -- move_aliases --
 -- Themes that went into this one go where it goes.
 UPDATE theme_aliases SET new = %(other)s WHERE new = %(theme)s AND old <> %(other)s;
-
-
--- move_delegations --
--- Gives delegations another theme.
-UPDATE delegations SET agent_identity = %(other)s WHERE agent_identity = %(theme)s;
 
 
 -- move_entries --

@@ -121,14 +121,6 @@ ON CONFLICT (agent_identity, session_id, digest, ordinal) DO NOTHING
 RETURNING agent_identity, session_id, encode(digest, 'hex'), ordinal, id;
 
 
--- insert_delegation --
--- Notes which subagent session worked for which session.
-INSERT INTO delegations (agent_identity, session_id, child_session_id, task_digest, ts, metadata, home_id)
-VALUES (%(theme)s, %(session_id)s, %(child_session_id)s, hermes_digest(%(task)s), %(ts)s::timestamptz, %(metadata)s::jsonb,
-        nullif(%(home_id)s, ''))
-ON CONFLICT (agent_identity, session_id, child_session_id, task_digest) DO NOTHING;
-
-
 -- set_before --
 -- Says what was said before each of these turns, which are found by those words, too.
 UPDATE conversations AS turn SET before = new.before
