@@ -278,7 +278,7 @@ def test_what_another_agent_remembers_is_carried_forgotten_and_undone(
         runtime, password = with_password(second.runtime_dsn)
         elsewhere = Commands(commands.folder / "elsewhere", [password])
         elsewhere.configure(dsn=runtime, **QUIET)
-        assert elsewhere.call("import", "jsonl", file).code == 0
+        assert elsewhere.call("import", file, "--execute").code == 0
         assert [row[:2] for row in Stored(second.owner_dsn).rows(HELD)] == [row[:2] for row in stored.rows(HELD)]
         assert len(stored.rows(HELD)) == 2
 

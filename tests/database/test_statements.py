@@ -97,7 +97,6 @@ ONE_THEME_OR_ALL = frozenset(
         "history/find",
         "history/list",
         "history/tail",
-        "overview/pending_vectors",
         "recall_log/days",
         "vectors/missing_of_memories",
         "vectors/missing_of_turns",

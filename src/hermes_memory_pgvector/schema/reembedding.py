@@ -108,7 +108,7 @@ def switch(
             if not finish(connection):
                 raise psycopg.Rollback(whole)
             make_current(connection, model.id)
-            reembedding.finish_pending(connection, model.id)
+            connection.execute(admin_statement("reembed/finish_pending").format(**vector_tables(model.id)))
             make_views_and_grants(connection, fleet_roles(connection))
             _record(connection, actor, home_id, "switch model", model, {})
             return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -57,6 +58,7 @@ def missing_turns(
     return [(str(theme), "turn", int(row_id)) for theme, row_id in rows]
 
 
-def finish_pending(connection: Connection, model_id: int) -> None:
-    """Take rows off the queue for vectors that have one of this model."""
-    connection.execute(model_statement("reembed/finish_pending", model_id))
+def finish_made(connection: Connection, model: EmbeddingModel, keys: Sequence[Key]) -> None:
+    """Take those of these rows off the queue for vectors that have one of this model."""
+    values = dict(zip(("themes", "kinds", "ids"), map(list, zip(*keys, strict=True)), strict=True))
+    connection.execute(model_statement("reembed/finish_made", model.id), values)

@@ -16,7 +16,7 @@ from hermes_memory_pgvector.embedding import Embedder
 from hermes_memory_pgvector.errors import CareError, DatabaseDenied, DatabaseUnavailable, EmbeddingUnavailable
 from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.store import overview, reembedding, vectors
-from hermes_memory_pgvector.store.vectors import Key, Wanting
+from hermes_memory_pgvector.store.vectors import Key, Made, Wanting
 from hermes_memory_pgvector.terminal.progress import Bar
 from hermes_memory_pgvector.values import EmbeddingModel
 from hermes_memory_pgvector.writer.chunks import SUBSTANTIVE_CHARS
@@ -136,12 +136,17 @@ class Fill:
     def _make(self, rows: Sequence[Wanting]) -> None:
         made, without = vectors_of(self._embedder, rows, Deadline.after(self._settings.batch_embed_seconds))
         try:
-            self._within(lambda connection: vectors.insert(connection, self._model, made))
+            self._within(partial(self._store, made=made))
         except DatabaseDenied:
             if not self._within(lambda connection: reembedding.exists(connection, self._model)):
                 raise CareError(CANCELLED) from None
             raise
         self._note(rows, without)
+
+    def _store(self, connection: Connection, made: Sequence[Made]) -> None:
+        vectors.insert(connection, self._model, made)
+        if made and self._model.is_current:
+            reembedding.finish_made(connection, self._model, [item.row.key for item in made])
 
     def _note(self, rows: Sequence[Wanting], without: Sequence[Wanting]) -> None:
         self._without.update({row.key: row.digest for row in without})

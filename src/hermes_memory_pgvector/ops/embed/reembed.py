@@ -151,15 +151,12 @@ def _current(memory: Memory) -> EmbeddingModel:
 
 def _fill(pool: Any, embedder: Embedder, model: EmbeddingModel, settings: Settings) -> Reembedded:
     """Give the rows that have no vector of the model in use one."""
-    from hermes_memory_pgvector.ops.embed.fill import DATABASE_SECONDS, Fill
-    from hermes_memory_pgvector.store import reembedding
+    from hermes_memory_pgvector.ops.embed.fill import Fill
 
     started = time.monotonic()
     with progress.shown("embedding", unit="row") as bar:
         work = Fill(pool, embedder, model, settings, bar, is_patient=False)
         work.run()
-        with pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
-            reembedding.finish_pending(connection, model.id)
     took = amounts.seconds(time.monotonic() - started)
     return Reembedded(_named(model), work.embedded, took, without_vector=work.without_vector)
 

@@ -12,11 +12,6 @@ SELECT count(*) FROM (
 ) AS missing;
 
 
--- pending_vectors --
--- How many rows of a theme (null: of all) are waiting for a vector?
-SELECT count(*) FROM pending_vectors WHERE %(theme)s::text IS NULL OR agent_identity = %(theme)s::text;
-
-
 -- redacted --
 -- How many secrets were masked in what is stored, by kind.
 SELECT kind, sum(found)::bigint AS found

@@ -1,10 +1,14 @@
--- finish_pending --
--- Takes rows off the queue for vectors that have one of this model.
+-- finish_made --
+-- Takes those of these rows off the queue for vectors that have one of this model by now.
+--
+-- Arrays of equal length: themes, kinds, ids.
 DELETE FROM pending_vectors AS pending
-WHERE (pending.kind = 'turn' AND EXISTS (SELECT FROM {turn_vectors} AS made
-                                         WHERE made.agent_identity = pending.agent_identity AND made.id = pending.id))
-   OR (pending.kind = 'memory' AND EXISTS (SELECT FROM {memory_vectors} AS made
-                                           WHERE made.agent_identity = pending.agent_identity AND made.id = pending.id));
+USING unnest(%(themes)s::text[], %(kinds)s::text[], %(ids)s::bigint[]) AS done (theme, kind, id)
+WHERE pending.agent_identity = done.theme AND pending.kind = done.kind AND pending.id = done.id
+  AND (EXISTS (SELECT FROM {turn_vectors} AS made
+               WHERE done.kind = 'turn' AND made.agent_identity = done.theme AND made.id = done.id)
+       OR EXISTS (SELECT FROM {memory_vectors} AS made
+                  WHERE done.kind = 'memory' AND made.agent_identity = done.theme AND made.id = done.id));
 
 
 -- is_at_work --
