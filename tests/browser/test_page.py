@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from browser.conftest import AXE, Fleet, Tab
@@ -139,6 +140,30 @@ def test_a_memory_is_added_changed_and_what_was_changed_is_undone(tab: Tab) -> N
     expect(page.locator(".pgv-done")).to_contain_text("undone")
     page = tab.open("view=theme&theme=adding")
     expect(row_with(page, "until Friday")).to_be_visible()
+
+
+@mostly_alone
+def test_a_theme_is_forgotten_when_its_name_is_typed(tab: Tab, fleet: Fleet) -> None:
+    name = "short\u202elived \u200b"
+    write(fleet, name, "Something for the first", "Something for the second")
+    page = tab.open(urlencode({"view": "theme", "theme": name}))
+    row_with(page, "for the first").get_by_role("button", name="Forget…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("1 memory")
+    dialog.get_by_role("button", name="Erase for good").click()
+    expect(page.locator(".pgv-done")).to_contain_text("Forgotten.")
+    expect(page.locator(".pgv-row", has_text="for the first")).to_have_count(0)
+    page.get_by_role("button", name="Forget the theme…").click()
+    erase = dialog.get_by_role("button", name="Erase for good")
+    expect(dialog).to_contain_text("1 memory")
+    expect(erase).to_be_disabled()
+    # What is shown is spelled out, and can be typed that way.
+    dialog.get_by_role("textbox").fill("shortU+202Elived U+200B")
+    erase.click()
+    expect(page.locator(".pgv-done")).to_contain_text("Forgotten.")
+    expect(page.locator(".pgv-themes")).not_to_contain_text("lived")
+    # The browser itself notes an answer that was an error; the page says it in words.
+    tab.complaints[:] = [each for each in tab.complaints if "status of 404" not in each]
 
 
 @mostly_alone
