@@ -264,7 +264,7 @@ def test_what_undo_brings_back_is_trusted_no_further_and_stays_hidden(
     agent.on_memory_write("remove", "memory", "", {"session_id": "good", "old_text": saved})
     agent_home.settle()
     assert commands.call("mute", "--session", "bad", "--execute").code == 0
-    assert commands.call("restore", "--theme", "market", "--at", start, "--execute").code == 0
+    assert commands.call("undo", "--theme", "market", "--to", start, "--execute").code == 0
     assert stored.rows(told) == [(saved, "untrusted", "bad", "web")]
     assert len(stored.rows("SELECT FROM memory_entries WHERE hidden_by = 1")) == 1
     assert not knows(found(agent_home), "Mallory")

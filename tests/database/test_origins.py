@@ -172,9 +172,6 @@ def test_strangers_are_found_when_asked_for_and_not_offered_unasked(agent_home: 
     recalled = commands.call("recall", "zebra shipments", "--theme", "market", "--json").json["results"]
     assert all("origin" in row and "trust" in row for row in recalled)
     assert "untrusted: web" in commands.call("recall", "zebra shipments", "--theme", "market").out
-    lines = [json.loads(line) for line in commands.call("export", "--origin", "web").out.splitlines()]
-    assert {line["kind"] for line in lines} == {"hermes-pgvector", "memory", "turn"}
-    assert len(lines) == 26
     with pytest.raises(SystemExit):
         commands.call("list", "--origin", "nowhere")
 

@@ -74,6 +74,7 @@ CREATE OR REPLACE FUNCTION hermes_text_lexemes(content text) RETURNS tsvector
 -- What a row is found by: its own words (weight A), those said before it (weight B), and whose it is.
 CREATE OR REPLACE FUNCTION hermes_lexemes(theme text, content text, before text) RETURNS tsvector
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN array_to_tsvector(CASE WHEN hermes_is_private(theme) THEN ARRAY['~=' || theme] ELSE ARRAY['~=' || theme, '~all'] END)
+    RETURN array_to_tsvector(
+               CASE WHEN hermes_is_private(theme) THEN ARRAY['~=' || theme] ELSE ARRAY['~=' || coalesce(theme, ''), '~all'] END)
         || setweight(hermes_text_lexemes(content), 'A')
         || CASE WHEN before = '' THEN ''::tsvector ELSE setweight(hermes_text_lexemes(before), 'B') END;

@@ -249,6 +249,10 @@ def erase(connection: Connection, found: Findings, named: Sequence[Named]) -> No
         connection.execute(statement(name), letter._asdict())
     for rule in sorted(found.reasons):
         connection.execute(statement("forget/set_reason"), {"id": rule})
+    for each in named:
+        if each.is_place and each.before is None and (each.theme or each.session_id):
+            values = {"theme": each.theme, "session_id": each.session_id}
+            connection.execute(statement("forget/close_rules"), values)
     is_whole = all(each.is_place and each.before is None and each.authors is None for each in named)
     sessions = {(theme, session) for (theme, _), session in found.turns.items() if not (named and is_whole)}
     sessions |= {(stamp.theme, stamp.session_id) for stamp in found.stamps.values() if stamp.session_id is not None}

@@ -101,6 +101,19 @@ ORDER BY logged.agent_identity, logged.id;
 UPDATE dead_letters SET payload = %(payload)s WHERE id = %(id)s::bigint;
 
 
+-- close_rules --
+-- Takes the names and the reason off rules of a forgotten theme or session that hide nothing and will hide nothing.
+--
+-- theme, session_id: null where it does not matter, but not both.
+UPDATE hidden AS rule SET theme = NULL, session_id = NULL, reason = '', is_open = false
+WHERE (rule.undone_at IS NOT NULL OR rule.until IS NOT NULL)
+  AND (%(theme)s::text IS NOT NULL OR %(session_id)s::text IS NOT NULL)
+  AND (%(theme)s::text IS NULL OR rule.theme = %(theme)s::text
+       OR rule.theme IS NULL AND rule.session_id = %(session_id)s::text)
+  AND (%(session_id)s::text IS NULL OR rule.session_id = %(session_id)s::text)
+  AND NOT EXISTS (SELECT FROM hermes_rows AS stored WHERE stored.hidden_by = rule.id);
+
+
 -- set_reason --
 -- Takes the reason off a rule.
 UPDATE hidden SET reason = '' WHERE id = %(id)s::bigint;
