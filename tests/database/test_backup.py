@@ -142,7 +142,7 @@ def test_what_was_acknowledged_comes_back_once_on_another_machine(installation: 
             words = f"Said while the backup is being made, number {len(said)}."
             agent.sync_turn(words, "ok", session_id="s3")
             said.append(words)
-            time.sleep(0.001)
+            time.sleep(0.01)
 
     talker = threading.Thread(target=talk)
     talker.start()
