@@ -109,17 +109,12 @@ def brings_its_rows_to_a_server_of_its_own(commands: Commands) -> None:
     assert "its memories stay in the embedded server" in said
     command = f"import {commands.home / 'pgvector'} --theme coder --execute --hermes-home {coder}"
     assert command in said
-    assert (
-        stored(coder).rows(
-            "SELECT agent_identity, session_id, content FROM conversations WHERE agent_identity <> '_bench'"
-        )
-        == []
-    )
+    assert stored(coder).rows("SELECT agent_identity, session_id, content FROM conversations") == []
     for rows in (3, 0):
         done = commands.call(*command.split(), "--json")
         assert (done.code, done.json["counts"]["rows"]) == (0, rows), done
-    assert stored(coder).themes() - {"_bench"} == {"coder"}
-    assert stored(commands.home).themes() - {"_bench"} == {"coder", "hermes"}, "nothing is taken away"
+    assert stored(coder).themes() == {"coder"}
+    assert stored(commands.home).themes() == {"coder", "hermes"}, "nothing is taken away"
     again = run(commands, commands.home, "import", str(commands.home / "pgvector"))
     assert (again.code, "uses the embedded server" in again.err) == (1, True)
 
@@ -133,7 +128,7 @@ def follows_to_a_postgres_of_ones_own(commands: Commands, empty_database: Databa
     said = " ".join(done.out.split())
     assert "its memories stay in the embedded server" in said
     assert "profiles that stay with the embedded server" in said
-    assert new.rows("SELECT content FROM conversations WHERE agent_identity <> '_bench'") == []
+    assert new.rows("SELECT content FROM conversations") == []
     fill(profile(commands), sessions=1, exchanges=1)
     done = commands.call("up", "--all-profiles", "--yes")
     assert done.code == 0, done
@@ -141,7 +136,7 @@ def follows_to_a_postgres_of_ones_own(commands: Commands, empty_database: Databa
     assert new.themes_of(said) == {"coder"}, "the chats that hermes has kept come along, of every profile"
     done = commands.call("import", str(commands.home / "pgvector"), "--execute", "--json")
     assert (done.code, done.json["counts"]["rows"]) == (0, 5), done
-    assert new.themes() - {"_bench"} == {"coder", "hermes"}
+    assert new.themes() == {"coder", "hermes"}
 
 
 def test_a_profile_keeps_the_model_and_takes_its_rows_along(commands: Commands) -> None:

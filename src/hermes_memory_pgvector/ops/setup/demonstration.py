@@ -96,3 +96,6 @@ def _delete(engine: Engine, session: str) -> None:
     said = [turn_digest(role, content) for role, content in SAID]
     with engine.pool.transaction(Deadline.after(STORE_SECONDS)) as connection:
         turns.drop(connection, BENCH_THEME, session, said)
+    # A drained file is kept for a while, and would bring the turns to the database that the home uses next.
+    engine.journal.seal(Deadline.after(STORE_SECONDS))
+    engine.journal.retire(engine.journal.writer, engine.writer.mark, at_once=True)
