@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -16,8 +19,9 @@ from hermes_memory_pgvector.errors import ServerError
 from hermes_memory_pgvector.provider import host_config
 from hermes_memory_pgvector.schema import migrate
 from hermes_memory_pgvector.server.binaries import find_binaries
+from hermes_memory_pgvector.server.dump import running
 from hermes_memory_pgvector.server.folder import PostgresFolder, has_data
-from hermes_memory_pgvector.server.server import EmbeddedPostgres
+from hermes_memory_pgvector.server.server import ConnectionInfo, EmbeddedPostgres
 from testing.postgres import FAST
 
 
@@ -41,6 +45,32 @@ def test_a_backup_declares_a_dump_that_can_be_restored(tmp_path: Path, monkeypat
             found = "SELECT content FROM memory_entries WHERE lexemes @@ 'kept:A'"
             assert connection.execute(found).fetchall() == [("kept",)]
     finally:
+        server.stop(Deadline.after(30), mode="immediate")
+
+
+def test_a_server_that_is_too_busy_to_answer_is_not_stopped_after_its_dump(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = EmbeddedPostgres(tmp_path, extra_settings=FAST)
+    info = server.ensure_running(Deadline.after(60))
+    wait = EmbeddedPostgres.ensure_running
+    postmaster = server.folder.own_pid()
+    assert postmaster is not None
+
+    def go_on(self: EmbeddedPostgres, deadline: Deadline) -> ConnectionInfo:
+        os.kill(postmaster, signal.SIGCONT)
+        return wait(self, deadline)
+
+    monkeypatch.setattr(EmbeddedPostgres, "ensure_running", go_on)
+    try:
+        with psycopg.connect(info.owner_dsn) as agent:
+            os.kill(postmaster, signal.SIGSTOP)
+            with running(tmp_path, Deadline.after(60)):
+                pass
+            assert agent.execute("SELECT 1").fetchone() == (1,), "whoever uses it goes on"
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(postmaster, signal.SIGCONT)
         server.stop(Deadline.after(30), mode="immediate")
 
 

@@ -118,7 +118,7 @@ def embedded_pool(folder: Path) -> Iterator[Pool]:
     from hermes_memory_pgvector.server.server import EmbeddedPostgres
 
     server = EmbeddedPostgres(folder)
-    was_running = server.status().running
+    was_running = server.is_there()
     pool = Pool(lambda deadline: server.ensure_running(deadline).runtime_dsn, maximum=1, connect_seconds=START_SECONDS)
     try:
         yield pool

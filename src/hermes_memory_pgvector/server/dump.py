@@ -30,7 +30,7 @@ HASTY = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off",
 def running(folder: Path, deadline: Deadline) -> Iterator[ConnectionInfo]:
     """The folder's server, started if it does not run, and stopped again afterwards if we started it."""
     server = EmbeddedPostgres(folder)
-    was_running = server.status().running
+    was_running = server.is_there()
     info = server.ensure_running(deadline)
     try:
         yield info

@@ -160,6 +160,11 @@ class EmbeddedPostgres:
         self.folder.clear_sockets()
         return True
 
+    def is_there(self) -> bool:
+        """Whether a server runs, also one that is too busy to answer."""
+        with _as_server_error():
+            return self.folder.data.is_dir() and self.folder.is_occupied()
+
     def status(self) -> ServerStatus:
         """The state, without starting anything."""
         with _as_server_error():

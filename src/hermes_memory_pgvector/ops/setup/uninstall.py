@@ -164,7 +164,7 @@ def _stop(home: Path) -> Iterator[Step]:
     from hermes_memory_pgvector.server.server import EmbeddedPostgres
 
     folder = data_folder(home)
-    if folder.is_dir() and EmbeddedPostgres(folder).status().running:
+    if EmbeddedPostgres(folder).is_there():
         stop = partial(EmbeddedPostgres(folder).stop, Deadline.after(STOP_SECONDS))
         yield Step(f"stop the embedded server in {folder}", stop)
 
