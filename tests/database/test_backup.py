@@ -103,6 +103,16 @@ def contents(home: Path) -> list[str]:
     return [text for (text,) in stored(home).rows("SELECT content FROM conversations ORDER BY content")]
 
 
+def deliver(commands: Commands, home: Path) -> None:
+    """Have a process bring all that the journals of a home hold."""
+    delivering = agent_home(commands.home)
+    delivering.path = home
+    delivering.provider("live", "s9")
+    asked = ("status", "--json", "--hermes-home", str(home))
+    wait_until(lambda: commands.call(*asked).json["journal"]["waiting"] == 0)
+    delivering.close()
+
+
 def test_what_was_forgotten_after_a_backup_stays_out_when_it_is_put_back(installation: Commands) -> None:
     here, file = installation, installation.folder / "old.tar"
     (here.home / "memories").mkdir()
@@ -142,7 +152,7 @@ def test_what_was_acknowledged_comes_back_once_on_another_machine(installation: 
             words = f"Said while the backup is being made, number {len(said)}."
             agent.sync_turn(words, "ok", session_id="s3")
             said.append(words)
-            time.sleep(0.01)
+            time.sleep(0.02)
 
     talker = threading.Thread(target=talk)
     talker.start()
@@ -153,7 +163,7 @@ def test_what_was_acknowledged_comes_back_once_on_another_machine(installation: 
     done = here.call("backup", "create", str(file), "--json")
     is_over.set()
     talker.join()
-    live.settle()
+    live.settle(seconds=120)
     live.close()
     assert done.code == 0, done
     assert done.json["counts"]["homes"] == 3
@@ -173,13 +183,7 @@ def test_what_was_acknowledged_comes_back_once_on_another_machine(installation: 
         restored = there.home / "profiles" / "coder"
         assert pseudonym_key(restored) == pseudonym_key(coder)
         for home in (there.home, restored):
-            delivering = agent_home(there.home)
-            delivering.path = home
-            delivering.provider("live", "s9")
-            delivering.settle()
-            if home == restored:
-                wait_until(lambda: stored(there.home).themes_of(WAITING) == {"coder"})
-            delivering.close()
+            deliver(there, home)
         found = contents(there.home)
         assert len(found) == len(set(found)), "nothing is stored twice"
         assert {*before, WAITING} <= set(found), "nothing is missing"

@@ -19,6 +19,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.runtime.engine import Engine
@@ -144,6 +145,7 @@ class Life:
 def life(tmp_path: Path, database: Database, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> Iterator[Life]:
     monkeypatch.setattr(embed_pending, "HOLD_SECONDS", 0.2)
     monkeypatch.setattr(embed_pending, "RETURN_PAUSE_SECONDS", 0.2)
+    monkeypatch.setattr(Settings, "batch_embed_seconds", 2.0)
     dsn = through(database.runtime_dsn, proxy)
     password = str(conninfo_to_dict(dsn)["password"])
     collector = Collector()
