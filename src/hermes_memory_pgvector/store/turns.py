@@ -55,7 +55,7 @@ def insert(
         "ts": time_column(turn.when.wall_us for turn in turns),
         "metadata": text_column(_json(turn.metadata) for turn in turns),
         "parent_session_ids": text_column(turn.parent_session_id for turn in turns),
-        "digests": text_column(turn.digest for turn in turns),
+        "digests": [bytes.fromhex(key_of(turn)[2]) for turn in turns],
         "ordinals": Column(INTEGER_OID, [turn.ordinal.to_bytes(4, "big") for turn in turns]),
         "lives": Column(BOOLEAN_OID, [b"\x01" if turn.is_live else b"\x00" for turn in turns]),
         "befores": text_column(_befores(connection, turns)),

@@ -82,32 +82,32 @@ WHERE turn.agent_identity = %(theme)s AND turn.session_id = %(session_id)s AND t
 -- that are new. No two of them are equal.
 --
 -- Arrays of equal length, one element per turn: themes, session_ids, roles, contents, ts, metadata (JSON text),
--- parent_session_ids (empty where there is none), digests (hex; empty where it is the content's), ordinals (0: the next),
+-- parent_session_ids (empty where there is none), digests, ordinals (0: the next),
 -- lives (whether it was reported as it was said), befores (what was said just before), home_ids, origins, trusts (empty where not known). window: in seconds.
 INSERT INTO conversations
     (agent_identity, session_id, role, content, ts, metadata, parent_session_id, digest, ordinal, before, home_id, origin,
      trust, hidden_by)
 SELECT given.theme, given.session_id, given.role, given.content, given.ts, given.metadata::jsonb,
-       nullif(given.parent_session_id, ''), words.digest,
+       nullif(given.parent_session_id, ''), given.digest,
        CASE WHEN given.ordinal > 0 THEN given.ordinal ELSE coalesce(known.last, 0) + 1 END,
        CASE WHEN held.by_rule IS NULL THEN given.before ELSE '' END,
        nullif(given.home_id, ''), nullif(given.origin, ''), nullif(given.trust, ''), held.by_rule
 FROM unnest(
     %(themes)b::text[], %(session_ids)b::text[], %(roles)b::text[], %(contents)b::text[], %(ts)b::timestamptz[],
-    %(metadata)b::text[], %(parent_session_ids)b::text[], %(digests)b::text[], %(ordinals)b::integer[], %(lives)b::boolean[],
+    %(metadata)b::text[], %(parent_session_ids)b::text[], %(digests)s::bytea[], %(ordinals)b::integer[], %(lives)b::boolean[],
     %(befores)b::text[], %(home_ids)b::text[], %(origins)b::text[], %(trusts)b::text[]
 ) WITH ORDINALITY AS given (theme, session_id, role, content, ts, metadata, parent_session_id, digest, ordinal, is_live,
                             before, home_id, origin, trust, place)
-CROSS JOIN LATERAL (
-    SELECT coalesce(decode(nullif(given.digest, ''), 'hex'), hermes_turn_digest(given.role, given.content)) AS digest
-) AS words
-CROSS JOIN LATERAL (
-    SELECT max(turn.ordinal) AS last,
-           bool_or(NOT given.is_live OR abs(extract(epoch FROM turn.ts - given.ts)) <= %(window)s::double precision
-                   AND NOT EXISTS (SELECT FROM hidden AS rule WHERE rule.id = turn.hidden_by AND rule.rule = 'undone')) AS is_same
+-- Looked up together: in a young table the planner may read a session for each turn of it.
+LEFT JOIN (
+    SELECT turn.agent_identity AS theme, turn.session_id, turn.digest, max(turn.ordinal) AS last,
+           array_agg(turn.ts) FILTER (WHERE NOT EXISTS (
+               SELECT FROM hidden AS rule WHERE rule.id = turn.hidden_by AND rule.rule = 'undone')) AS times
     FROM conversations AS turn
-    WHERE turn.agent_identity = given.theme AND turn.session_id = given.session_id AND turn.digest = words.digest
-) AS known
+    WHERE turn.agent_identity = ANY (%(themes)b::text[]) AND turn.session_id = ANY (%(session_ids)b::text[])
+      AND turn.digest = ANY (%(digests)s::bytea[])
+    GROUP BY turn.agent_identity, turn.session_id, turn.digest
+) AS known USING (theme, session_id, digest)
 CROSS JOIN LATERAL (
     SELECT min(rule.id) AS by_rule FROM hidden AS rule
     WHERE rule.is_open AND rule.undone_at IS NULL
@@ -115,7 +115,10 @@ CROSS JOIN LATERAL (
                            hermes_origin_of_turn(nullif(given.origin, ''), given.role), nullif(given.trust, ''),
                            given.metadata::jsonb, given.ts)
 ) AS held
-WHERE given.ordinal > 0 OR known.is_same IS NOT TRUE
+WHERE given.ordinal > 0 OR known.last IS NULL
+   OR given.is_live AND NOT EXISTS (
+       SELECT FROM unnest(known.times) AS said (ts)
+       WHERE abs(extract(epoch FROM said.ts - given.ts)) <= %(window)s::double precision)
 ORDER BY given.place
 ON CONFLICT (agent_identity, session_id, digest, ordinal) DO NOTHING
 RETURNING agent_identity, session_id, encode(digest, 'hex'), ordinal, id;
