@@ -279,7 +279,7 @@ embedder.embed_query("warm", Deadline.after(10))
 # The fork happens while other threads hold every lock there is and one text is in flight.
 held = threading.Event()
 def hold():
-    with embedder._lock, embedder.inner._lock, embedder.inner._client._lock, local._lock:
+    with embedder._lock, local._lock:
         held.set()
         time.sleep(2)
 server.latency = 2

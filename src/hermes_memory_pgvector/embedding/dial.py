@@ -1,14 +1,14 @@
 """Opens a TCP connection within a deadline that covers name resolution too.
 
-getaddrinfo cannot be interrupted and may hang for as long as the resolver does. One daemon thread per host does the
-lookup, however many callers wait for it, and only for a few hosts at a time: a dead resolver ties up few threads.
+getaddrinfo cannot be interrupted and may hang for as long as the resolver does. A daemon thread does the lookup, and
+only a few at a time: a dead resolver ties up few threads.
 """
 
 from __future__ import annotations
 
-import functools
 import socket
 import threading
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from hermes_memory_pgvector.deadline import Deadline
@@ -23,14 +23,6 @@ Address = tuple[int, tuple[Any, ...]]
 """Address family and what `connect` takes for it."""
 
 
-class _Lookup:
-    """One name being resolved."""
-
-    def __init__(self) -> None:
-        self.done = threading.Event()
-        self.addresses: list[Address] = []
-
-
 class _Lookups:
     """The names being resolved in this process."""
 
@@ -39,37 +31,36 @@ class _Lookups:
         renew_after_fork(self)
 
     def after_fork_in_child(self) -> None:
-        self._lock = threading.Lock()
-        self._running: dict[tuple[str, int], _Lookup] = {}
+        self._free = threading.Semaphore(MAX_LOOKUPS)
 
     def resolve(self, host: str, port: int, deadline: Deadline) -> list[Address]:
         """The addresses of a host; EmbeddingUnavailable when there are none in time."""
-        with self._lock:
-            lookup = self._running.get((host, port))
-            if lookup is None:
-                if len(self._running) >= MAX_LOOKUPS:
-                    raise EmbeddingUnavailable(f"{MAX_LOOKUPS} name lookups are stuck; {host} was not looked up")
-                lookup = self._running[host, port] = _Lookup()
-                try:
-                    start_thread(functools.partial(self._run, host, port, lookup), "hermes-pgvector-lookup")
-                except ThreadUnavailable as error:
-                    del self._running[host, port]
-                    raise EmbeddingUnavailable(f"{error} to look up {host}") from None
-        if not lookup.done.wait(deadline.remaining()):
-            raise EmbeddingUnavailable(f"the name {host} was not resolved in time")
-        if not lookup.addresses:
-            raise EmbeddingUnavailable(f"the name {host} cannot be resolved")
-        return lookup.addresses
+        free = self._free
+        found: SimpleQueue[list[Address]] = SimpleQueue()
 
-    def _run(self, host: str, port: int, lookup: _Lookup) -> None:
+        def look_up() -> None:
+            try:
+                found.put(_addresses(host, port))
+            except (OSError, UnicodeError):
+                found.put([])
+            finally:
+                free.release()
+
+        late = EmbeddingUnavailable(f"the name {host} was not resolved in time")
+        if not free.acquire(timeout=deadline.remaining()):
+            raise late
         try:
-            lookup.addresses = _addresses(host, port)
-        except (OSError, UnicodeError):
-            lookup.addresses = []
-        finally:
-            with self._lock:
-                self._running.pop((host, port), None)
-            lookup.done.set()
+            start_thread(look_up, "hermes-pgvector-lookup")
+        except ThreadUnavailable as error:
+            free.release()
+            raise EmbeddingUnavailable(f"{error} to look up {host}") from None
+        try:
+            addresses = found.get(timeout=deadline.remaining())
+        except Empty:
+            raise late from None
+        if not addresses:
+            raise EmbeddingUnavailable(f"the name {host} cannot be resolved")
+        return addresses
 
 
 _lookups = _Lookups()
@@ -97,19 +88,16 @@ def dial(host: str, port: int, deadline: Deadline) -> socket.socket:
         share = deadline.remaining() / (len(addresses) - tried)
         if share <= 0:
             raise EmbeddingUnavailable(f"connecting to {host} took too long")
+        sock = None
         try:
             sock = socket.socket(family, socket.SOCK_STREAM)
-        except OSError as error:
-            reason = type(error).__name__
-            continue
-        try:
             sock.settimeout(share)
             sock.connect(address)
             # Without this the last part of a request may wait until the first is acknowledged.
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return sock
         except OSError as error:
             reason = type(error).__name__
-            sock.close()
-            continue
-        return sock
+            if sock is not None:
+                sock.close()
     raise EmbeddingUnavailable(f"no connection to {host} port {port} ({reason})")

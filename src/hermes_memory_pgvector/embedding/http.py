@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import select
 import ssl
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
@@ -20,7 +19,6 @@ from hermes_memory_pgvector.errors import EmbeddingRejected, EmbeddingUnavailabl
 from hermes_memory_pgvector.fork import renew_after_fork
 from hermes_memory_pgvector.watchdog import WATCHDOG
 
-MAX_BODY_BYTES = 64 * 1024 * 1024
 MAX_IDLE = 4
 _CHUNK_BYTES = 64 * 1024
 
@@ -50,50 +48,39 @@ class HttpClient:
             **headers,
         }
         self._tls: ssl.SSLContext | None = None
-        self._lock = threading.Lock()
         self._idle: list[HTTPConnection] = []
         renew_after_fork(self)
 
     def post(self, target: str, content: bytes, deadline: Deadline, max_body: int) -> Reply:
         """The answer to one POST; the body is read only when the status is a success."""
-        kept = self._take_idle()
-        if kept is not None:
+        while (kept := self._take()) is not None:
+            if not is_quiet(kept):
+                kept.close()
+                continue
             try:
                 return self._exchange(kept, target, content, deadline, max_body)
             except _Unanswered:
                 # The server may have closed the kept connection just as the request left: that says nothing about it.
                 if deadline.is_over:
                     raise
+                break
         return self._exchange(self._connect(deadline), target, content, deadline, max_body)
 
     def close(self) -> None:
         """Close the idle connections."""
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for connection in idle:
+        while (connection := self._take()) is not None:
             connection.close()
 
     def after_fork_in_child(self) -> None:
         """The parent goes on using its connections; the child closes its copies and opens its own."""
-        self._lock = threading.Lock()
         self.close()
 
-    def _take_idle(self) -> HTTPConnection | None:
-        while True:
-            with self._lock:
-                if not self._idle:
-                    return None
-                connection = self._idle.pop()
-            if is_quiet(connection):
-                return connection
-            connection.close()
-
-    def _keep(self, connection: HTTPConnection) -> None:
-        with self._lock:
-            if len(self._idle) < MAX_IDLE:
-                self._idle.append(connection)
-                return
-        connection.close()
+    def _take(self) -> HTTPConnection | None:
+        # Taking and adding are atomic: there is no lock that a fork could leave held.
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return None
 
     def _connect(self, deadline: Deadline) -> HTTPConnection:
         sock = dial(self._endpoint.host, self._endpoint.port, deadline)
@@ -123,14 +110,14 @@ class HttpClient:
         origin = self._endpoint.origin
         has_answered = may_keep = False
         try:
-            with WATCHDOG.watching(connection.sock.fileno(), deadline) as was_cut:
+            with WATCHDOG.watching(connection.sock.fileno(), deadline):
                 connection.request("POST", target, content, self._headers)
                 with connection.getresponse() as response:
                     has_answered = True
                     is_success = 200 <= response.status < 300
-                    body = self._read(response, min(max_body, MAX_BODY_BYTES)) if is_success else b""
+                    body = self._read(response, max_body) if is_success else b""
                     # An answer without a length that is cut looks as if it had ended.
-                    if was_cut():
+                    if deadline.is_over:
                         raise TimeoutError
                     may_keep = is_success and not response.will_close
                     return Reply(response.status, body)
@@ -144,8 +131,8 @@ class HttpClient:
             kind = EmbeddingUnavailable if has_answered else _Unanswered
             raise kind(f"the connection to {origin} broke ({type(error).__name__})") from None
         finally:
-            if may_keep:
-                self._keep(connection)
+            if may_keep and len(self._idle) < MAX_IDLE:
+                self._idle.append(connection)
             else:
                 connection.close()
 

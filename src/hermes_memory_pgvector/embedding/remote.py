@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 from collections.abc import Sequence
 
 from hermes_memory_pgvector.deadline import Deadline
@@ -14,7 +13,6 @@ from hermes_memory_pgvector.embedding.known_models import ModelSpec, spec_of
 from hermes_memory_pgvector.embedding.protocols import OLLAMA, OPENAI, EmbeddingProtocol, InputRefused, NotSpoken
 from hermes_memory_pgvector.embedding.url import Endpoint, parse_endpoint
 from hermes_memory_pgvector.errors import ConfigError, EmbeddingRejected, EmbeddingUnavailable
-from hermes_memory_pgvector.fork import renew_after_fork
 
 logger = logging.getLogger(__name__)
 
@@ -48,19 +46,13 @@ class RemoteEmbedder:
         self._endpoint = parse_endpoint(url)
         self._model = model.strip()
         self._spec = spec or spec_of(self._model)
-        self._protocol = _fixed_protocol(protocol, self._endpoint)
-        self._decided: EmbeddingProtocol | None = None
+        self._fixed = _fixed_protocol(protocol, self._endpoint)
+        self._spoken = self._fixed
         """What an open protocol turned out to be. Only an answer decides, not an outage or a refused key."""
         self._batch = batch
         self._dim = dim if dim is not None else self._spec.dim
         self._shorten_to = dim if self._spec.can_shorten and dim != self._spec.dim else None
         self._client = HttpClient(self._endpoint, _headers(self._endpoint, api_key))
-        self.after_fork_in_child()
-        renew_after_fork(self)
-
-    def after_fork_in_child(self) -> None:
-        """A forked child has its own lock."""
-        self._lock = threading.Lock()
 
     @property
     def model(self) -> str:
@@ -72,7 +64,7 @@ class RemoteEmbedder:
         if self._dim is None:
             self._request([self._spec.document_prefix + _HARMLESS], deadline)
         assert self._dim is not None
-        spoken = self._protocol or self._decided
+        spoken = self._spoken
         return ModelInfo(
             name=self._model,
             dim=self._dim,
@@ -133,48 +125,32 @@ class RemoteEmbedder:
         for part in filter(None, (texts[:middle], texts[middle:])):
             try:
                 vectors += self._request(part, deadline)
-            except (InputRefused, AnsweredWithFault):
-                vectors += self._in_parts(part, deadline) if len(part) > 1 else [self._shortened(part[0], deadline)]
+            except (InputRefused, AnsweredWithFault) as refusal:
+                if len(part) > 1:
+                    vectors += self._in_parts(part, deadline)
+                elif len(part[0]) > _SHORTEST:
+                    # Servers have limits that no name of a model tells.
+                    vectors += self._in_parts([part[0][: max(_SHORTEST, len(part[0]) // 2)]], deadline)
+                else:
+                    # The endpoint may have gone meanwhile: then it is no fault of this text.
+                    self._check_harmless_text_is_taken(refusal, deadline)
+                    vectors.append(None)
         return vectors
-
-    def _shortened(self, text: str, deadline: Deadline) -> Vector | None:
-        """The vector of as much of a refused text as is taken: servers have limits that no name of a model tells."""
-        refusal: InputRefused | AnsweredWithFault | None = None
-        while len(text) > _SHORTEST:
-            text = text[: max(_SHORTEST, len(text) // 2)]
-            try:
-                return self._request([text], deadline)[0]
-            except (InputRefused, AnsweredWithFault) as error:
-                refusal = error
-        if refusal is not None:
-            # The endpoint may have gone meanwhile: then it is no fault of this text.
-            self._check_harmless_text_is_taken(refusal, deadline)
-        return None
 
     def _request(self, texts: list[str], deadline: Deadline) -> list[Vector]:
-        spoken = self._protocol or self._decided
-        if spoken is None:
-            return self._probe(texts, deadline)
-        try:
-            return self._attempt(spoken, texts, deadline)
-        except NotSpoken:
-            # Another server may have taken the address.
-            self._decided = None
-            raise
-
-    def _probe(self, texts: list[str], deadline: Deadline) -> list[Vector]:
         """The answer in the protocol the endpoint speaks; one deadline covers the attempts in both."""
-        try:
-            vectors = self._attempt(OPENAI, texts, deadline)
-        except NotSpoken as not_openai:
+        refusals = []
+        for protocol in (OPENAI, OLLAMA) if self._spoken is None else (self._spoken,):
             try:
-                vectors = self._attempt(OLLAMA, texts, deadline)
-            except NotSpoken as not_ollama:
-                raise NotSpoken(f"{not_openai}; {not_ollama}") from None
-            self._decided = OLLAMA
-        else:
-            self._decided = OPENAI
-        return vectors
+                vectors = self._attempt(protocol, texts, deadline)
+            except NotSpoken as refusal:
+                refusals.append(str(refusal))
+            else:
+                self._spoken = protocol
+                return vectors
+        # Another server may have taken the address.
+        self._spoken = self._fixed
+        raise NotSpoken("; ".join(refusals))
 
     def _attempt(self, protocol: EmbeddingProtocol, texts: list[str], deadline: Deadline) -> list[Vector]:
         source = f"the embedding endpoint {self._endpoint.origin}"
@@ -194,11 +170,7 @@ class RemoteEmbedder:
         for row in rows:
             vectors.append(unit_vector(row, dim, source))
             dim = len(vectors[0])
-        with self._lock:
-            if self._dim is None:
-                self._dim = dim
-            elif dim != self._dim:
-                raise EmbeddingRejected(f"{source} returned vectors of {dim} numbers where {self._dim} are expected")
+        self._dim = dim
         return vectors
 
 
