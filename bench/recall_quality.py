@@ -411,7 +411,7 @@ LOADERS = {"locomo": ("locomo*.json", load_locomo), "longmemeval": ("longmemeval
 def embedder_of(url: str, model: str) -> Embedder:
     """The endpoint's embedder, or the local one."""
     protocol: ProtocolName = "auto" if url else "local"
-    return create_embedder(url=url, model=model, protocol=protocol, dim=None, api_key=None, cache_entries=64)
+    return create_embedder(url=url, model=model, protocol=protocol, dim=None, api_key=None)
 
 
 def measure_sets(data: Path, sets: Sequence[str], output: Path | None, embedder: Embedder) -> None:

@@ -77,7 +77,7 @@ def figures(server: ConnectionInfo, *, common: float = 0.0, own: float = 0.0) ->
 
 
 def embedder_of(endpoint: EmbedServer) -> Embedder:
-    return create_embedder(url=endpoint.url, model="model", protocol="openai", dim=None, api_key=None, cache_entries=0)
+    return create_embedder(url=endpoint.url, model="model", protocol="openai", dim=None, api_key=None)
 
 
 def remember(store: Store, embedder: Embedder) -> None:

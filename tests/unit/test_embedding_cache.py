@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
+from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.embedding import CachedEmbedder, Embedder, create_embedder
+from hermes_memory_pgvector.embedding import create_embedder
+from hermes_memory_pgvector.embedding.base import BATCH
+from hermes_memory_pgvector.embedding.configured import ConfiguredEmbedder
 from hermes_memory_pgvector.embedding.local import LocalEmbedder
 from hermes_memory_pgvector.embedding.remote import RemoteEmbedder
 from hermes_memory_pgvector.errors import ConfigError, EmbeddingUnavailable
@@ -27,24 +31,16 @@ def server() -> Iterator[EmbedServer]:
         yield running
 
 
-MakeCached = Callable[..., CachedEmbedder]
+MakeCached = Callable[..., ConfiguredEmbedder]
 
 
 @pytest.fixture
-def make(server: EmbedServer) -> Iterator[MakeCached]:
-    made: list[Embedder] = []
+def make(server: EmbedServer, tmp_path: Path) -> Iterator[MakeCached]:
+    made: list[ConfiguredEmbedder] = []
 
-    def build(entries: int = 100, model: str = "test-model", batch: int = 64) -> CachedEmbedder:
-        embedder = create_embedder(
-            url=server.url,
-            model=model,
-            protocol="openai",
-            dim=DIM,
-            api_key=None,
-            cache_entries=entries,
-            batch=batch,
-        )
-        assert isinstance(embedder, CachedEmbedder)
+    def build(entries: int = 100, model: str = "test-model") -> ConfiguredEmbedder:
+        settings = Settings(embed_url=server.url, embed_model=model, embed_protocol="openai", embed_dim=DIM)
+        embedder = ConfiguredEmbedder(tmp_path, settings, cache_entries=entries)
         made.append(embedder)
         return embedder
 
@@ -83,6 +79,24 @@ def test_question_and_document_differ_when_the_model_has_prefixes(server: EmbedS
     assert server.texts == ["search_query: shared words", "search_document: shared words"]
 
 
+def test_a_key_that_comes_late_mixes_no_question_with_a_document(
+    server: EmbedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEST_LATE_KEY", "two\nlines")
+    monkeypatch.setenv("HERMES_HOME", str(tmp_path))
+    settings = Settings(
+        embed_url=server.url, embed_model="test-model", embed_prefixes="query=Q ", embed_dim=DIM,
+        embed_api_key_env="TEST_LATE_KEY",
+    )  # fmt: skip
+    embedder = ConfiguredEmbedder(tmp_path, settings, cache_entries=10)
+    assert "embed_api_key_env" in embedder.fault
+    monkeypatch.setenv("TEST_LATE_KEY", "right")
+    embedder.embed_query("words", soon())
+    embedder.embed_documents(["words"], soon())
+    assert server.texts == ["Q words", "words"]
+    embedder.close()
+
+
 def test_the_least_recently_used_text_is_forgotten_first(server: EmbedServer, make: MakeCached) -> None:
     embedder = make(entries=2)
     for text in ("one", "two", "one", "three", "one", "two"):
@@ -116,19 +130,19 @@ def test_a_failure_is_not_remembered(server: EmbedServer, make: MakeCached) -> N
 
 
 def test_what_a_batch_achieved_before_failing_is_kept(server: EmbedServer, make: MakeCached) -> None:
-    embedder = make(batch=2)
-    texts = [f"text {index}" for index in range(6)]
+    embedder = make()
+    texts = [f"text {index}" for index in range(2 * BATCH)]
     server.fail_after = 1
     with pytest.raises(EmbeddingUnavailable):
         embedder.embed_documents(texts, soon())
     server.fail_after = None
     embedder.embed_documents(texts, soon())
-    assert server.texts[-4:] == texts[2:]
+    assert server.texts[-BATCH:] == texts[BATCH:]
     assert server.texts.count(texts[0]) == 1
 
 
 def test_threads_with_overlapping_texts_each_get_the_right_vectors(server: EmbedServer, make: MakeCached) -> None:
-    embedder = make(entries=10, batch=4)
+    embedder = make(entries=10)
     texts = [f"text {index}" for index in range(24)]
 
     def ask(worker: int) -> None:
@@ -149,20 +163,27 @@ def test_lone_surrogates_are_no_obstacle(make: MakeCached) -> None:
     assert make().embed_query("half \ud83d a pair", soon()) is not None
 
 
-def test_close_forgets_and_the_embedder_works_again(server: EmbedServer, make: MakeCached) -> None:
+def test_the_embedder_works_again_after_close(make: MakeCached) -> None:
     embedder = make()
     embedder.embed_query("words", soon())
     embedder.close()
-    assert embedder.embed_query("words", soon()) is not None
-    assert server.texts == ["words", "words"]
+    assert embedder.embed_query("other words", soon()) is not None
+
+
+def test_what_was_embedded_before_needs_no_endpoint(server: EmbedServer, make: MakeCached) -> None:
+    embedder = make()
+    known = embedder.embed_query("known words", soon())
+    server.mode = "500"
+    for _ in range(4):
+        with pytest.raises(EmbeddingUnavailable):
+            embedder.embed_query("new words", soon())
+    assert embedder.breaker.is_open
+    assert embedder.embed_query("known words", soon()) is known
 
 
 def test_without_a_url_the_local_model_is_used() -> None:
-    embedder = create_embedder(
-        url=" ", model="nomic-embed-text", protocol="auto", dim=None, api_key=None, cache_entries=10
-    )
-    assert isinstance(embedder, CachedEmbedder)
-    assert isinstance(embedder.inner, LocalEmbedder)
+    embedder = create_embedder(url=" ", model="nomic-embed-text", protocol="auto", dim=None, api_key=None)
+    assert isinstance(embedder, LocalEmbedder)
     assert embedder.info(soon()).dim == 256
 
 
@@ -174,10 +195,8 @@ def test_with_a_url_the_endpoint_is_used_unless_local_is_asked_for() -> None:
             protocol=protocol,  # type: ignore[arg-type]
             dim=None,
             api_key=None,
-            cache_entries=1,
         )
-        assert isinstance(embedder, CachedEmbedder)
-        return type(embedder.inner)
+        return type(embedder)
 
     assert kind("http://host", "auto") is RemoteEmbedder
     assert kind("http://host", "local") is LocalEmbedder
@@ -190,6 +209,4 @@ def test_with_a_url_the_endpoint_is_used_unless_local_is_asked_for() -> None:
 @pytest.mark.parametrize(("dim", "batch"), [(0, 64), (-1, 64), (20_000, 64), (256, 0)])
 def test_impossible_sizes_are_config_errors(dim: int, batch: int) -> None:
     with pytest.raises(ConfigError):
-        create_embedder(
-            url="http://host", model="m", protocol="auto", dim=dim, api_key=None, cache_entries=1, batch=batch
-        )
+        create_embedder(url="http://host", model="m", protocol="auto", dim=dim, api_key=None, batch=batch)

@@ -28,9 +28,7 @@ class Measured(NamedTuple):
 @pytest.fixture
 def measured() -> Iterator[Measured]:
     with EmbedServer(dim=64) as server:
-        embedder = create_embedder(
-            url=server.url, model="nomic-embed-text", protocol="openai", dim=64, api_key=None, cache_entries=0
-        )
+        embedder = create_embedder(url=server.url, model="nomic-embed-text", protocol="openai", dim=64, api_key=None)
         yield Measured(server, embedder)
         embedder.close()
 
@@ -41,7 +39,7 @@ def test_the_pairs_are_forty_different_questions_and_texts() -> None:
 
 
 def test_the_local_model_places_unrelated_texts_near_zero() -> None:
-    local = create_embedder(url="", model="", protocol="local", dim=None, api_key=None, cache_entries=0)
+    local = create_embedder(url="", model="", protocol="local", dim=None, api_key=None)
     scale = measure(local, Deadline.after(60))
     assert scale.mean == pytest.approx(0.015, abs=0.01)
     assert scale.sd == pytest.approx(0.074, abs=0.01)

@@ -266,20 +266,21 @@ def test_an_http_answer_to_a_tls_client_is_no_crash() -> None:
 ROOT = Path(testing.__file__).parents[1]
 FORKING = """
 import os, sys, threading, time
+from pathlib import Path
 from testing.embed_server import EmbedServer
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.embedding import create_embedder
+from hermes_memory_pgvector.config.settings import Settings
+from hermes_memory_pgvector.embedding.configured import ConfiguredEmbedder
 
 server = EmbedServer(dim=32).start()
-embedder = create_embedder(
-    url=server.url, model="m", protocol="auto", dim=32, api_key=None, cache_entries=100
-)
-local = create_embedder(url="", model="", protocol="local", dim=None, api_key=None, cache_entries=100)
+home = Path("/nowhere")
+embedder = ConfiguredEmbedder(home, Settings(embed_url=server.url, embed_model="m", embed_dim=32), cache_entries=100)
+local = ConfiguredEmbedder(home, Settings(embed_protocol="local"), cache_entries=100)
 embedder.embed_query("warm", Deadline.after(10))
 # The fork happens while other threads hold every lock there is and one text is in flight.
 held = threading.Event()
 def hold():
-    with embedder._lock, local._lock:
+    with embedder._lock, embedder._cache._lock, local._lock, local._cache._lock:
         held.set()
         time.sleep(2)
 server.latency = 2

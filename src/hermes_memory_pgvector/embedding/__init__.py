@@ -6,10 +6,8 @@ from hermes_memory_pgvector.embedding.base import (
     Vector,
     create_embedder,
 )
-from hermes_memory_pgvector.embedding.cache import CachedEmbedder
 
 __all__ = [
-    "CachedEmbedder",
     "Embedder",
     "ModelInfo",
     "Vector",

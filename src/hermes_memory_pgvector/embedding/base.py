@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.embedding.known_models import WORDLLAMA, spec_with
+from hermes_memory_pgvector.embedding.known_models import spec_with
 from hermes_memory_pgvector.errors import ConfigError, EmbeddingRejected
 from hermes_memory_pgvector.text.clean import REPLACED, clean
 
@@ -23,6 +23,9 @@ Vector: TypeAlias = "array.array[float]"
 ProtocolName = Literal["auto", "openai", "ollama", "local"]
 
 _NUMBERS = frozenset({float, int})
+
+BATCH = 64
+"""Texts in one request."""
 
 MAX_DIM = 16_000
 """The most numbers a pgvector column can hold."""
@@ -79,36 +82,27 @@ def create_embedder(
     protocol: ProtocolName,
     dim: int | None,
     api_key: str | None,
-    cache_entries: int,
-    batch: int = 64,
+    batch: int = BATCH,
     prefixes: str = "",
 ) -> Embedder:
-    """The embedder the settings describe, behind its cache; an empty url with `auto` means the local model.
+    """The embedder the settings describe; an empty url with `auto` means the local model.
 
     Nothing is loaded or contacted here. A wrong value raises a ConfigError that names the setting; `configured.py` has
     the embedder for callers that must go on without one.
     """
-    # The parts import this module, and a process with an endpoint need never import the local model.
-    from hermes_memory_pgvector.embedding.cache import CachedEmbedder
-
     if batch < 1:
         raise ConfigError(f"the embedding batch must be at least 1, not {batch}")
     if dim is not None and not 1 <= dim <= MAX_DIM:
         raise ConfigError(f"embed_dim must be between 1 and {MAX_DIM}, not {dim}")
-    inner: Embedder
-    spec = WORDLLAMA
+    # The parts import this module, and a process with an endpoint need never import the local model.
     if protocol == "local" or (protocol == "auto" and not url.strip()):
         from hermes_memory_pgvector.embedding.local import LocalEmbedder
 
-        inner = LocalEmbedder(dim=dim)
-    else:
-        from hermes_memory_pgvector.embedding.remote import RemoteEmbedder
+        return LocalEmbedder(dim=dim)
+    from hermes_memory_pgvector.embedding.remote import RemoteEmbedder
 
-        spec = spec_with(model, prefixes)
-        inner = RemoteEmbedder(
-            url=url, model=model, protocol=protocol, dim=dim, api_key=api_key, batch=batch, spec=spec
-        )
-    return CachedEmbedder(inner, spec, entries=cache_entries, batch=batch)
+    spec = spec_with(model, prefixes)
+    return RemoteEmbedder(url=url, model=model, protocol=protocol, dim=dim, api_key=api_key, batch=batch, spec=spec)
 
 
 def embeddable(text: str, max_chars: int) -> str | None:

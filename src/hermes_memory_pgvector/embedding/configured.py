@@ -1,8 +1,11 @@
-"""The embedder of a home, which exists whatever its settings say, and keeps no question waiting while it is down.
+"""The embedder of a home: there whatever its settings say, with a memory of vectors, and quick to say that it is down.
 
 When a setting is wrong, every call fails at once with an EmbeddingMisconfigured that names the setting: rows are stored
 and wait for their vectors, and recall falls back to keyword search. The key is not a setting but a variable, so it is
 read again while it is unusable or refused; a corrected key is used without a restart.
+
+The user's words are embedded once for recall and for storage. Two threads that ask for the same text at the same moment
+both ask the embedder.
 """
 
 from __future__ import annotations
@@ -18,7 +21,9 @@ from hermes_memory_pgvector.breaker import Breaker
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.config.settings_file import secret
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.embedding.base import Embedder, ModelInfo, Vector, create_embedder
+from hermes_memory_pgvector.embedding.base import BATCH, Embedder, ModelInfo, Vector, create_embedder
+from hermes_memory_pgvector.embedding.cache import VectorCache
+from hermes_memory_pgvector.embedding.known_models import WORDLLAMA, ModelSpec, spec_with
 from hermes_memory_pgvector.errors import (
     ConfigError,
     EmbeddingError,
@@ -45,15 +50,13 @@ class ConfiguredEmbedder:
         *,
         cache_entries: int,
         meters: Meters | None = None,
-        is_in_use: bool = True,
     ) -> None:
-        """One that is not in use yet says nothing about its settings in the log."""
         self.breaker = breaker or Breaker("embedding of questions")
         self._meters = meters or Meters()
-        self._is_in_use = is_in_use
         self._home = home
         self._settings = settings
-        self._cache_entries = cache_entries
+        self._cache = VectorCache(cache_entries)
+        self._spec = ModelSpec()
         self._inner: Embedder | None = None
         self._key: str | None = None
         self._is_key_in_doubt = False
@@ -82,7 +85,10 @@ class ConfiguredEmbedder:
             return inner.info(deadline)
 
     def embed_query(self, text: str, deadline: Deadline) -> Vector | None:
-        """The vector of a question; EmbeddingUnavailable at once during an outage."""
+        """The vector of a question; during an outage EmbeddingUnavailable at once, unless it was embedded before."""
+        seen = self._spec.query_prefix + text
+        if (known := self._cache.get(seen)) is not None:
+            return known
         if not self.breaker.allows():
             raise EmbeddingUnavailable("the embedder is down; it is tried again soon")
         try:
@@ -96,17 +102,28 @@ class ConfiguredEmbedder:
             self.breaker.released()
             raise
         self.breaker.succeeded()
+        self._cache.put(seen, vector)
         return vector
 
     def embed_queries(self, texts: Sequence[str], deadline: Deadline) -> list[Vector | None]:
-        """The vectors of several questions."""
+        """The vectors of several questions, past the cache."""
         with self._usable() as inner:
             return inner.embed_queries(texts, deadline)
 
     def embed_documents(self, texts: Sequence[str], deadline: Deadline) -> list[Vector | None]:
-        """One vector or None per text, in the order given."""
+        """One vector or None per text, in the order given; equal texts are embedded once."""
         with self._usable() as inner:
-            return inner.embed_documents(texts, deadline)
+            # A question and a document share their vector exactly when the model sees the same.
+            prefix = self._spec.document_prefix
+            found = {text: self._cache.get(prefix + text) for text in texts}
+            missing = [text for text, vector in found.items() if vector is None]
+            # The vectors got before a failure are kept.
+            for start in range(0, len(missing), BATCH):
+                part = missing[start : start + BATCH]
+                for text, vector in zip(part, inner.embed_documents(part, deadline), strict=True):
+                    found[text] = vector
+                    self._cache.put(prefix + text, vector)
+        return [found[text] for text in texts]
 
     def close(self) -> None:
         """Close connections."""
@@ -132,16 +149,17 @@ class ConfiguredEmbedder:
             self._is_key_in_doubt = False
             key = made = None
             try:
+                self._spec = _spec(self._settings)
                 key = _key(self._home, self._settings)
                 if self._inner is not None and key == self._key:
                     return self._inner
-                made = _embedder(self._settings, key, self._cache_entries)
+                made = _embedder(self._settings, key)
             except ConfigError as error:
-                if not self._fault and self._is_in_use:
+                if not self._fault:
                     logger.warning("rows wait for their vectors and recall falls back to keyword search: %s", error)
                 self._fault = str(error)
             else:
-                if self._fault and self._is_in_use:
+                if self._fault:
                     logger.warning("the embedder's settings are valid again; waiting rows are embedded now")
                 self._fault = ""
             if self._inner is not None:
@@ -153,7 +171,7 @@ class ConfiguredEmbedder:
 def setting_fault(home: Path, settings: Settings) -> str:
     """Which of the embedder's settings is wrong, and how; empty when all are usable. Contacts nobody."""
     try:
-        _embedder(settings, _key(home, settings), 0).close()
+        _embedder(settings, _key(home, settings)).close()
     except ConfigError as error:
         return str(error)
     return ""
@@ -168,13 +186,16 @@ def _key(home: Path, settings: Settings) -> str | None:
     return secret(home, name)
 
 
-def _embedder(settings: Settings, key: str | None, cache_entries: int) -> Embedder:
+def _spec(settings: Settings) -> ModelSpec:
+    return WORDLLAMA if settings.uses_local_model else spec_with(settings.embed_model, settings.embed_prefixes)
+
+
+def _embedder(settings: Settings, key: str | None) -> Embedder:
     return create_embedder(
         url=settings.embed_url,
         model=settings.embed_model,
         protocol=settings.embed_protocol,
         dim=settings.embed_dim,
         api_key=key,
-        cache_entries=cache_entries,
         prefixes=settings.embed_prefixes,
     )

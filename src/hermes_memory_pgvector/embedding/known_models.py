@@ -40,14 +40,6 @@ def _bge(dim: int, query_prefix: str = _BGE_QUERY) -> ModelSpec:
     return ModelSpec(dim, query_prefix, "", SHORT_CONTEXT_CHARS)
 
 
-def _arctic(dim: int, max_chars: int = SHORT_CONTEXT_CHARS) -> ModelSpec:
-    return ModelSpec(dim, _BGE_QUERY, "", max_chars=max_chars)
-
-
-def _qwen3(dim: int | None) -> ModelSpec:
-    return ModelSpec(dim, _INSTRUCT_QUERY)
-
-
 # Matched in this order against the lower-case name without its organisation, the first match wins. A tag (":22m")
 # counts as part of the name; ":latest" does not.
 _KNOWN: tuple[tuple[str, ModelSpec], ...] = (
@@ -57,10 +49,10 @@ _KNOWN: tuple[tuple[str, ModelSpec], ...] = (
     (r"text-embedding-3-large", ModelSpec(3072, can_shorten=True)),
     (r"text-embedding-ada-002", ModelSpec(1536)),
     (r"embeddinggemma", ModelSpec(768, "task: search result | query: ", "title: none | text: ")),
-    (r"qwen3-embedding.*(?<![\d.])0[._]6b", _qwen3(1024)),
-    (r"qwen3-embedding.*(?<![\d.])4b", _qwen3(2560)),
-    (r"qwen3-embedding.*(?<![\d.])8b", _qwen3(4096)),
-    (r"qwen3-embedding", _qwen3(None)),
+    (r"qwen3-embedding.*(?<![\d.])0[._]6b", ModelSpec(1024, _INSTRUCT_QUERY)),
+    (r"qwen3-embedding.*(?<![\d.])4b", ModelSpec(2560, _INSTRUCT_QUERY)),
+    (r"qwen3-embedding.*(?<![\d.])8b", ModelSpec(4096, _INSTRUCT_QUERY)),
+    (r"qwen3-embedding", ModelSpec(None, _INSTRUCT_QUERY)),
     (r"e5-mistral-7b-instruct", ModelSpec(4096, _INSTRUCT_QUERY)),
     (
         r"multilingual-e5-large-instruct",
@@ -76,18 +68,19 @@ _KNOWN: tuple[tuple[str, ModelSpec], ...] = (
     (r"bge-small", _bge(384)),
     (r"bge-base", _bge(768)),
     (r"bge-large", _bge(1024)),
-    (r"mxbai-embed-large", ModelSpec(1024, _BGE_QUERY, max_chars=SHORT_CONTEXT_CHARS)),
+    (r"mxbai-embed-large", _bge(1024)),
     (r"snowflake-arctic-embed-m-v2", ModelSpec(768, "query: ")),
     (r"snowflake-arctic-embed(?:2|-l-v2)", ModelSpec(1024, "query: ")),
-    (r"snowflake-arctic-embed-m-long|snowflake-arctic-embed:(?:137m|m-long)", _arctic(768, 6_000)),
-    (r"snowflake-arctic-embed(?:-xs|-s(?!\w)|:22m|:33m|:xs|:s(?!\w))", _arctic(384)),
-    (r"snowflake-arctic-embed(?:-m|:110m|:m)", _arctic(768)),
-    (r"snowflake-arctic-embed", _arctic(1024)),
+    (
+        r"snowflake-arctic-embed-m-long|snowflake-arctic-embed:(?:137m|m-long)",
+        ModelSpec(768, _BGE_QUERY, max_chars=6_000),
+    ),
+    (r"snowflake-arctic-embed(?:-xs|-s(?!\w)|:22m|:33m|:xs|:s(?!\w))", _bge(384)),
+    (r"snowflake-arctic-embed(?:-m|:110m|:m)", _bge(768)),
+    (r"snowflake-arctic-embed", _bge(1024)),
     (r"all-minilm", ModelSpec(384, max_chars=SHORT_CONTEXT_CHARS // 2)),
     (r"all-mpnet-base", ModelSpec(768, max_chars=SHORT_CONTEXT_CHARS)),
 )
-
-_UNKNOWN = ModelSpec()
 
 
 def spec_with(model: str, prefixes: str) -> ModelSpec:
@@ -105,7 +98,4 @@ def spec_with(model: str, prefixes: str) -> ModelSpec:
 def spec_of(model: str) -> ModelSpec:
     """The facts about a model of that name; an unknown model has no dimension, no prefixes and the defaults."""
     name = model.strip().lower().rsplit("/", 1)[-1].removesuffix(":latest")
-    for pattern, spec in _KNOWN:
-        if re.search(pattern, name):
-            return spec
-    return _UNKNOWN
+    return next((spec for pattern, spec in _KNOWN if re.search(pattern, name)), ModelSpec())

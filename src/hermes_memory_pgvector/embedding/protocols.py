@@ -8,7 +8,8 @@ speak that one.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TypeAlias
 
 from hermes_memory_pgvector.errors import EmbeddingRejected
@@ -26,6 +27,7 @@ class OpenAi:
     """A list of inputs in, `data` with an index each out."""
 
     name = "openai"
+    options: Mapping[str, object] = MappingProxyType({"encoding_format": "float"})
 
     def path(self, base: str) -> str:
         """The url may end before /v1, end with it, or be complete."""
@@ -34,13 +36,6 @@ class OpenAi:
         if re.search(r"/(?:v\d+|openai)$", base):
             return base + "/embeddings"
         return base.removesuffix("/api/embed") + "/v1/embeddings"
-
-    def request(self, model: str, texts: Sequence[str], shorten_to: int | None) -> dict[str, object]:
-        """The request; `dimensions` only for models known to take it."""
-        request: dict[str, object] = {"model": model, "input": list(texts), "encoding_format": "float"}
-        if shorten_to is not None:
-            request["dimensions"] = shorten_to
-        return request
 
     def rows(self, answer: object, count: int, source: str) -> list[object]:
         """The vectors ordered by their index: servers need not keep the order."""
@@ -61,19 +56,14 @@ class Ollama:
     """A list of inputs in, a list of `embeddings` in the same order out."""
 
     name = "ollama"
+    options: Mapping[str, object] = MappingProxyType({"truncate": True})
+    """The server cuts an input that is too long instead of refusing it."""
 
     def path(self, base: str) -> str:
         """The url may be the root, an OpenAI-style path on the same server, or complete."""
         if base.endswith("/api/embed"):
             return base
         return re.sub(r"(?:/v\d+)?(?:/embeddings)?$|/api/embeddings$|/api$", "", base, count=1) + "/api/embed"
-
-    def request(self, model: str, texts: Sequence[str], shorten_to: int | None) -> dict[str, object]:
-        """The request; the server cuts an input that is too long instead of refusing it."""
-        request: dict[str, object] = {"model": model, "input": list(texts), "truncate": True}
-        if shorten_to is not None:
-            request["dimensions"] = shorten_to
-        return request
 
     def rows(self, answer: object, count: int, source: str) -> list[object]:
         """The vectors as they come."""

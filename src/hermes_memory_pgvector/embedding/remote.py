@@ -156,10 +156,12 @@ class RemoteEmbedder:
         source = f"the embedding endpoint {self._endpoint.origin}"
         if deadline.is_over:
             raise EmbeddingUnavailable(f"no time was left for {source}")
-        request = json.dumps(protocol.request(self._model, texts, self._shorten_to), ensure_ascii=False).encode()
+        request = {"model": self._model, "input": texts, **protocol.options}
+        if self._shorten_to is not None:
+            request["dimensions"] = self._shorten_to
         target = protocol.path(self._endpoint.path) + (f"?{self._endpoint.query}" if self._endpoint.query else "")
         cap = 65_536 + len(texts) * (self._dim or _LARGEST_LIKELY_DIM) * _BYTES_PER_NUMBER
-        reply = self._client.post(target, request, deadline, cap)
+        reply = self._client.post(target, json.dumps(request, ensure_ascii=False).encode(), deadline, cap)
         _check_status(reply.status, source, protocol)
         rows = protocol.rows(_parsed(reply.body, source), len(texts), source)
         return self._checked(rows, source)
