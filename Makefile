@@ -54,7 +54,7 @@ format: setup ## format the code
 	$(BIN)/ruff format src testing tests bench docs
 	$(BIN)/ruff check --fix src testing tests bench docs
 
-docs: setup ## write the generated reference pages and the schema snapshot
+docs: setup ## write the generated reference pages
 	$(BIN)/python docs/generate.py
 
 samples: setup ## write the sample outputs of the README and the quickstart from a run

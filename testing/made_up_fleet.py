@@ -13,9 +13,9 @@ from datetime import UTC, datetime, time, timedelta
 from importlib.resources import files
 from pathlib import Path
 
-from hermes_memory_pgvector.care.actor import operator
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import Urgency
+from hermes_memory_pgvector.ops.audit import operator
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.runtime.registry import engine_for
 from hermes_memory_pgvector.store import hidden, recall_log

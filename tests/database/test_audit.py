@@ -7,15 +7,22 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.rows import TupleRow
 
-from hermes_memory_pgvector.care import actor, audit
-from hermes_memory_pgvector.care.actor import Actor
+from hermes_memory_pgvector.ops import audit
+from hermes_memory_pgvector.ops.audit import Actor
+from hermes_memory_pgvector.store import audit_log
+from hermes_memory_pgvector.store.audit_log import AuditRow
 from testing.command import Commands, with_password
 from testing.postgres import Database
 from testing.stored import Stored
 from testing.unchanged import checksums, nothing_changes
 
 SOMEBODY = Actor("ada@desk", "home-1")
+
+
+def newest(connection: psycopg.Connection[TupleRow]) -> list[AuditRow]:
+    return audit_log.newest(connection, theme=None, action=None, since=None, until=None, before_id=None, limit=50)
 
 
 @pytest.fixture
@@ -31,7 +38,7 @@ def test_a_row_says_who_did_what_when_and_to_how_many(database: Database) -> Non
         number = audit.record(
             connection, SOMEBODY, "forget", theme="market", subject="receipt 12", counts={"turns": 3, "memories": 0}
         )
-        (row,) = audit.read(connection)
+        (row,) = newest(connection)
     assert (row.id, row.actor, row.home_id, row.login) == (number, "ada@desk", "home-1", "hermes")
     assert (row.action, row.theme, row.subject) == ("forget", "market", "receipt 12")
     assert row.counts == {"turns": 3, "memories": 0}
@@ -42,7 +49,7 @@ def test_what_is_not_committed_is_not_in_the_log(database: Database) -> None:
     with psycopg.connect(database.runtime_dsn) as connection:
         audit.record(connection, SOMEBODY, "forget", counts={})
         connection.rollback()
-        assert audit.read(connection) == []
+        assert newest(connection) == []
 
 
 @pytest.mark.parametrize(
@@ -64,7 +71,7 @@ def test_the_runtime_role_can_neither_change_the_log_nor_lie_about_time_and_logi
         audit.record(connection, SOMEBODY, "forget", counts={"turns": 1})
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             connection.execute(statement.encode())
-        assert len(audit.read(connection)) == 1
+        assert len(newest(connection)) == 1
 
 
 @pytest.mark.parametrize(
@@ -116,9 +123,9 @@ def test_what_another_login_says_of_itself_stands_beside_its_name(commands: Comm
 
 def test_an_operator_is_the_systems_user_in_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGNAME", "ada")
-    somebody = actor.operator(tmp_path)
+    somebody = audit.operator(tmp_path)
     assert somebody.name.startswith("ada@")
-    assert somebody.home_id == actor.operator(tmp_path).home_id
+    assert somebody.home_id == audit.operator(tmp_path).home_id
 
 
 def test_a_change_of_any_table_is_noticed(database: Database) -> None:

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 import psycopg
 import pytest
 
-from hermes_memory_pgvector.care import see
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseError
+from hermes_memory_pgvector.ops.browse import pages
 from hermes_memory_pgvector.ops.carry import export
 from hermes_memory_pgvector.postgres import statements
 from hermes_memory_pgvector.postgres.pool import Connection, Pool
@@ -156,7 +156,7 @@ class Asker:
 
     def _list(self, theme: str, generator: random.Random) -> tuple[str, set[str], str]:
         with self.pool.transaction(Deadline.after(30)) as connection:
-            return "list", {theme}, str(see.rows(connection, theme=theme, limit=generator.randint(1, 50)))
+            return "list", {theme}, str(pages.rows(connection, theme=theme, limit=generator.randint(1, 50)))
 
     def _history(self, theme: str, generator: random.Random) -> tuple[str, set[str], str]:
         with self.pool.transaction(Deadline.after(30)) as connection:

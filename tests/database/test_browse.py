@@ -7,7 +7,7 @@ import random
 import psycopg
 import pytest
 
-from hermes_memory_pgvector.care import see
+from hermes_memory_pgvector.ops.browse import pages
 from hermes_memory_pgvector.values import Kind
 from testing.postgres import Database
 
@@ -33,14 +33,13 @@ def test_pages_over_all_themes_are_the_whole_list_in_order(database: Database, t
     with psycopg.connect(database.runtime_dsn, autocommit=True) as connection:
         for statement in FILL.split(";"):
             connection.execute(statement.encode(), {"themes": themes, "times": times})
-        for kinds in ((Kind.TURN,), (Kind.MEMORY,), see.BOTH):
+        for kinds in ((Kind.TURN,), (Kind.MEMORY,), pages.BOTH):
             wanted = connection.execute(ALL.encode(), ([kind.value for kind in kinds],)).fetchall()
             seen: list[tuple[str, int]] = []
             page = None
             while True:
-                found = see.rows(connection, kinds=kinds, page=page, limit=dice.choice((1, 2, 3, 17, 50)))
-                seen += [(row.kind.value, row.id) for row in found.rows]
-                page = found.following
+                found, page = pages.rows(connection, kinds=kinds, page=page, limit=dice.choice((1, 2, 3, 17, 50)))
+                seen += [(row.kind.value, row.id) for row in found]
                 if page is None:
                     break
             assert seen == wanted

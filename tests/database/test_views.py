@@ -66,7 +66,7 @@ def scans(filled: Database, **values: Any) -> list[dict[str, Any]]:
     """How the list of rows is read: every node that reads the two tables."""
     given = {
         "theme": None, "kinds": ["memory", "turn"], "origin": None, "since": None, "before": None, "before_kind": "",
-        "before_id": None, "limit": 20, "is_hidden": None,
+        "before_id": None, "limit": 20,
     }  # fmt: skip
     with psycopg.connect(filled.runtime_dsn) as connection:
         text = statement("browse/rows").as_string(connection)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hermes_memory_pgvector.care.actor import Actor
     from hermes_memory_pgvector.config.settings import Parsed
+    from hermes_memory_pgvector.ops.audit import Actor
     from hermes_memory_pgvector.postgres.pool import Connection, Pool
     from hermes_memory_pgvector.runtime.engine import Engine
 
@@ -37,8 +37,8 @@ class Memory:
     @contextmanager
     def reading(self, theme: str | None = None, seconds: float | None = None) -> Iterator[Connection]:
         """A connection to a database that has our schema; a theme that is named has to exist."""
-        from hermes_memory_pgvector.care import themes
         from hermes_memory_pgvector.deadline import Deadline
+        from hermes_memory_pgvector.ops import known_themes
         from hermes_memory_pgvector.store import schema
 
         allowed = seconds or self.seconds
@@ -48,26 +48,26 @@ class Memory:
         ):
             schema.verify(connection)
             if theme is not None:
-                themes.require(connection, theme)
+                known_themes.require(connection, theme)
             yield connection
 
     @contextmanager
     def changing(self, theme: str | None = None) -> Iterator[Connection]:
         """A transaction on a database that has our schema; an error takes everything back."""
-        from hermes_memory_pgvector.care import themes
         from hermes_memory_pgvector.deadline import Deadline
+        from hermes_memory_pgvector.ops import known_themes
         from hermes_memory_pgvector.store import schema
 
         with self.pool() as pool, pool.transaction(Deadline.after(self.seconds)) as connection:
             schema.verify(connection)
             if theme is not None:
-                themes.require(connection, theme)
+                known_themes.require(connection, theme)
             yield connection
 
     @property
     def actor(self) -> Actor:
         """Whoever works with it, for the audit log."""
-        from hermes_memory_pgvector.care.actor import operator
+        from hermes_memory_pgvector.ops.audit import operator
 
         return operator(self.home)
 

@@ -173,7 +173,6 @@ def rows(
     before: Place | None,
     limit: int,
     origin: str | None = None,
-    is_hidden: bool | None = None,
 ) -> list[Row]:
     """Memories and turns, newest first."""
     values = {
@@ -181,7 +180,6 @@ def rows(
         "kinds": [kind.value for kind in kinds],
         "before_kind": before.kind.value if before and before.kind else "",
         "origin": origin,
-        "is_hidden": is_hidden,
     }
     return [_row(row) for row in connection.execute(statement("browse/rows"), values).fetchall()]
 
@@ -212,13 +210,6 @@ def transcript(connection: Connection, theme: str, session_id: str, after: Place
     }
     rows: list[Any] = connection.execute(statement("browse/transcript"), values).fetchall()
     return [Said(*row) for row in rows]
-
-
-def places_before(connection: Connection, theme: str, session_id: str, turn_id: int, limit: int) -> list[Place]:
-    """Where the turns before one of a session stand, the nearest first."""
-    values = {"theme": theme, "session_id": session_id, "turn_id": turn_id, "limit": limit}
-    rows: list[Any] = connection.execute(statement("browse/places_before"), values).fetchall()
-    return [Place(at, row_id) for at, row_id in rows]
 
 
 def delegations(connection: Connection, theme: str, session_id: str) -> list[Delegation]:

@@ -29,15 +29,15 @@ PAUSE_SECONDS = 1.0
 
 def follow(memory: Memory, which: str, theme: str | None, begin: int) -> Iterator[StoredRow | EventRow]:
     """The newest rows, and from then on what arrives; Ctrl-C ends it."""
-    from hermes_memory_pgvector.care import see
+    from hermes_memory_pgvector.ops.browse import pages
     from hermes_memory_pgvector.values import Kind
 
     shows_turns, shows_events = which in ("rows", "turns"), which != "turns"
     with _until_interrupted() as stopped:
         with memory.reading(theme) as connection:
             tail = Tail(connection, theme)
-            kinds = {"memories": (Kind.MEMORY,), "turns": (Kind.TURN,), "events": ()}.get(which, see.BOTH)
-            begun = see.rows(connection, kinds=kinds, theme=theme, limit=begin).rows if kinds else ()
+            kinds = {"memories": (Kind.MEMORY,), "turns": (Kind.TURN,), "events": ()}.get(which, pages.BOTH)
+            begun = pages.rows(connection, kinds=kinds, theme=theme, limit=begin)[0] if kinds else []
         yield from (row_of(row) for row in reversed(begun))
         while not stopped.wait(PAUSE_SECONDS):
             with memory.reading() as connection:

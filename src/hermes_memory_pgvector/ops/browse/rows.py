@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hermes_memory_pgvector.errors import CareError, UsageError
 from hermes_memory_pgvector.ops.browse.follow import follow
-from hermes_memory_pgvector.ops.browse.pages import name_of_place, place_of
 from hermes_memory_pgvector.ops.browse.shapes import (
     AuditLine,
     EventRow,
@@ -54,51 +53,52 @@ def list_rows(memory: Memory, *, what: str | None, follow_on: bool = False, **gi
 
 
 def _stored(connection: Connection, given: Given, kinds: tuple[Kind, ...]) -> tuple[list[Any], str | None]:
-    from hermes_memory_pgvector.care import see
+    from hermes_memory_pgvector.ops.browse import pages
 
-    page = see.rows(
+    rows, following = pages.rows(
         connection,
         kinds=kinds,
         theme=given["theme"],
         since=given["since"],
         until=given["until"],
-        page=place_of(connection, given["page"], given["theme"]),
+        page=given["page"],
         limit=given["limit"],
         origin=given["origin"],
     )
-    return [row_of(row) for row in page.rows], name_of_place(page.following)
+    return [row_of(row) for row in rows], following
 
 
 def _themes(connection: Connection, given: Given) -> tuple[list[Any], str | None]:
-    from hermes_memory_pgvector.care import themes
+    from hermes_memory_pgvector.ops import known_themes
+    from hermes_memory_pgvector.store import browse
 
     if given["theme"] is not None:
-        themes.require(connection, given["theme"])
-    found = [ThemeLine(**asdict(each)) for each in themes.overview(connection)]
-    return _cut([each for each in found if given["theme"] in (None, each.theme)], given, lambda each: each.theme)
+        known_themes.require(connection, given["theme"])
+    found = [ThemeLine(**asdict(each)) for each in browse.themes(connection, given["theme"])]
+    return _cut(found, given, lambda each: each.theme)
 
 
 def _sessions(connection: Connection, given: Given) -> tuple[list[Any], str | None]:
-    from hermes_memory_pgvector.care import see
+    from hermes_memory_pgvector.ops.browse import pages
 
-    page = see.sessions(
+    found, following = pages.sessions(
         connection,
         given["theme"],
         since=given["since"],
         until=given["until"],
-        page=place_of(connection, given["page"], given["theme"]),
+        page=given["page"],
         limit=given["limit"],
     )
-    rows = [{name: value for name, value in asdict(row).items() if name != "last_id"} for row in page.rows]
-    return [SessionLine(**row) for row in rows], name_of_place(page.following)
+    rows = [{name: value for name, value in asdict(row).items() if name != "last_id"} for row in found]
+    return [SessionLine(**row) for row in rows], following
 
 
 def _events(connection: Connection, given: Given) -> tuple[list[Any], str | None]:
-    from hermes_memory_pgvector.care import themes
+    from hermes_memory_pgvector.ops import known_themes
     from hermes_memory_pgvector.store import history
 
     if given["theme"] is not None:
-        themes.require(connection, given["theme"])
+        known_themes.require(connection, given["theme"])
     events = history.newest(
         connection, theme=given["theme"], since=given["since"], until=given["until"],
         before_id=parse.event_name(given["page"]).number if given["page"] else None, limit=given["limit"] + 1,
@@ -108,10 +108,10 @@ def _events(connection: Connection, given: Given) -> tuple[list[Any], str | None
 
 
 def _audit(connection: Connection, given: Given) -> tuple[list[Any], str | None]:
-    from hermes_memory_pgvector.care import audit
+    from hermes_memory_pgvector.store import audit_log
 
     own_login = connection.info.user
-    rows = audit.read(
+    rows = audit_log.newest(
         connection, theme=given["theme"], action=given["action"], since=given["since"], until=given["until"],
         before_id=parse.positive(given["page"]) if given["page"] else None, limit=given["limit"] + 1,
     )  # fmt: skip

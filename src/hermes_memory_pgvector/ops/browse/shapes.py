@@ -145,7 +145,7 @@ class ReceiptLine:
 
 def row_of(row: Row) -> StoredRow:
     """A memory or a turn as lists show it."""
-    from hermes_memory_pgvector.care.ids import name_of
+    from hermes_memory_pgvector.ops.row import name_of
 
     states = [
         "hidden" if row.hidden_by is not None else "",

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_memory_pgvector.errors import CareError
-from hermes_memory_pgvector.ops.browse.pages import name_of_place, place_of
 from hermes_memory_pgvector.ops.browse.shapes import FILES, EventRow, event_of
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal import amounts, parse
@@ -17,7 +16,8 @@ from hermes_memory_pgvector.terminal.parse import RecordName
 from hermes_memory_pgvector.values import MCP_HOLDER
 
 if TYPE_CHECKING:
-    from hermes_memory_pgvector.care.see import Shown, Transcript
+    from hermes_memory_pgvector.ops.browse.pages import Transcript
+    from hermes_memory_pgvector.ops.row import Shown
     from hermes_memory_pgvector.postgres.pool import Connection
     from hermes_memory_pgvector.store.browse import StoredMemory, StoredTurn
 
@@ -168,13 +168,13 @@ def show(memory: Memory, *, name: str, theme: str | None, page: str | None, limi
 
 
 def _record(connection: Connection, name: RecordName, theme: str | None) -> Facts:
-    from hermes_memory_pgvector.care import ids, see
+    from hermes_memory_pgvector.ops import row
 
     if name.letter == "e":
         return _event(connection, name, theme)
     if name.letter == "d":
         return _rejected(connection, name)
-    return _row(see.show(connection, ids.parse_row(str(name)), theme))
+    return _row(row.show(connection, name, theme))
 
 
 def _row(shown: Shown) -> Facts:
@@ -239,10 +239,9 @@ def _items(payload: bytes) -> Iterator[RejectedItem]:
 
 
 def _session(connection: Connection, name: str, theme: str | None, page: str | None, limit: int) -> SessionFacts:
-    from hermes_memory_pgvector.care import see
+    from hermes_memory_pgvector.ops.browse import pages
 
-    place = place_of(connection, page, theme)
-    found = see.transcript(connection, name, theme=theme, page=place, limit=limit)
+    found = pages.transcript(connection, name, theme, page, limit)
     children = [(edge.at, edge.child_session_id) for edge in found.children]
     return SessionFacts(
         found.session_id,
@@ -252,7 +251,7 @@ def _session(connection: Connection, name: str, theme: str | None, page: str | N
         tuple(_said(found)),
         tuple(asdict(edge) for edge in found.children),
         tuple(asdict(edge) for edge in found.parents),
-        next=name_of_place(found.following),
+        next=found.following,
         notes=tuple(Note("note", "subagent", then=command("show", child)) for _, child in children),
     )
 

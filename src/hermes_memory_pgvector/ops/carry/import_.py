@@ -226,7 +226,7 @@ def offer(home: Path, *, yes: bool) -> Iterator[Note]:
 
 def _note(memory: Memory, take: Take, themes: list[str], counts: Mapping[str, int]) -> None:
     """Leave a row in the audit log."""
-    from hermes_memory_pgvector.care import audit
+    from hermes_memory_pgvector.ops import audit
 
     with memory.changing() as connection:
         subject, theme = take.__name__.strip("_"), themes[0] if len(themes) == 1 else ""

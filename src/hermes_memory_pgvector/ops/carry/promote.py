@@ -228,11 +228,11 @@ def _counted(rows: Mapping[str, int]) -> dict[str, int]:
 
 
 def _audit(ends: Ends, target: Side, home: Path, rows: Mapping[str, int]) -> None:
-    from hermes_memory_pgvector.care import actor, audit
+    from hermes_memory_pgvector.ops import audit
 
     told = f"from {ends.source.place} to {ends.target.place}"[:200]
     counts = {"rows": sum(rows.values())}
-    audit.record(target.connection, actor.operator(home), "promote", subject=told, counts=counts)
+    audit.record(target.connection, audit.operator(home), "promote", subject=told, counts=counts)
 
 
 # The agents' login.

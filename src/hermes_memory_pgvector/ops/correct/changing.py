@@ -216,8 +216,8 @@ class Drafter:
 
 def carry_out(memory: Memory, draft: Draft, action: str, subject: str) -> list[Note]:
     """Change the files, record the operations and note who did it; what is still to come, in words."""
-    from hermes_memory_pgvector.care import audit
     from hermes_memory_pgvector.mirror import edit_file
+    from hermes_memory_pgvector.ops import audit
 
     for path, exchanges in draft.exchanges.items():
         edit_file.edit(path, exchanges, *_reading(memory))

@@ -22,12 +22,12 @@ from hermes_memory_pgvector.terminal.parse import RecordName
 
 def edit(memory: Memory, *, id: RecordName, text: str, theme: str | None, execute: bool) -> Correction:
     """Give a memory other words."""
-    from hermes_memory_pgvector.care import ids, see
+    from hermes_memory_pgvector.ops.row import find
     from hermes_memory_pgvector.store.browse import StoredTurn
 
     new = one_entry(memory, text)
     with memory.reading(theme) as connection:
-        row = see.find(connection, ids.parse_row(str(id)), theme)
+        row = find(connection, id, theme)
         if isinstance(row, StoredTurn):
             raise CareError(f"{id} is a turn, which was said as it was; `mute` hides it, `forget` erases it")
         if new == row.content:

@@ -141,9 +141,9 @@ def _take_back(memory: Memory, connection: Connection, undo: str, theme: str | N
 
 
 def _rule_of(connection: Connection, name: RecordName, theme: str | None) -> int:
-    from hermes_memory_pgvector.care import ids, see
+    from hermes_memory_pgvector.ops.row import find
 
-    found = see.find(connection, ids.parse_row(str(name)), theme).hidden_by
+    found = find(connection, name, theme).hidden_by
     if found is None:
         raise CareError(f"{name} is not hidden")
     return found
@@ -155,11 +155,11 @@ def _refuse_part_of_a_rule(rule: Hiding, name: RecordName) -> None:
 
 
 def _named(connection: Connection, names: Sequence[RecordName], theme: str | None) -> dict[Key, bool]:
-    from hermes_memory_pgvector.care import ids, see
+    from hermes_memory_pgvector.ops.row import find
     from hermes_memory_pgvector.store.browse import StoredMemory
     from hermes_memory_pgvector.store.hidden import Key
 
-    rows = [see.find(connection, ids.parse_row(str(name)), theme) for name in names]
+    rows = [find(connection, name, theme) for name in names]
     kinds = [Kind.MEMORY if isinstance(row, StoredMemory) else Kind.TURN for row in rows]
     return {
         Key(kind, row.theme, row.id): row.hidden_by is not None for kind, row in zip(kinds, rows, strict=True)
@@ -167,10 +167,10 @@ def _named(connection: Connection, names: Sequence[RecordName], theme: str | Non
 
 
 def _samples(connection: Connection, keys: Collection[Key]) -> list[MutedRow]:
-    from hermes_memory_pgvector.care import ids, see
+    from hermes_memory_pgvector.ops.row import find
 
     few = list(keys)[:SAMPLES]
-    rows = [see.find(connection, ids.RowName(key.id, key.kind), key.theme) for key in few]
+    rows = [find(connection, parse.row_name(name_of(key)), key.theme) for key in few]
     return [MutedRow(name_of(key), key.theme, row.content) for key, row in zip(few, rows, strict=True)]
 
 
@@ -185,7 +185,7 @@ def _notes_on_files(connection: Connection, keys: Collection[Key]) -> list[Note]
 
 
 def _note(memory: Memory, connection: Connection, action: str, rule: int, keys: Collection[Key]) -> None:
-    from hermes_memory_pgvector.care import audit
+    from hermes_memory_pgvector.ops import audit
 
     themes = {key.theme for key in keys}
     audit.record(
@@ -205,9 +205,9 @@ def _themes(keys: Collection[Key]) -> dict[str, int]:
 
 def name_of(key: Key) -> str:
     """How people name a row."""
-    from hermes_memory_pgvector.care import ids
+    from hermes_memory_pgvector.ops import row
 
-    return ids.name_of(key.kind, key.id)
+    return row.name_of(key.kind, key.id)
 
 
 MUTE = Operation(

@@ -14,8 +14,8 @@ from hermes_memory_pgvector.text.names import theme_name
 from hermes_memory_pgvector.values import Kind, Question, Scope, Trust, is_private_theme
 
 if TYPE_CHECKING:
-    from hermes_memory_pgvector.care.see import Shown
     from hermes_memory_pgvector.deadline import Deadline
+    from hermes_memory_pgvector.ops.row import Shown
     from hermes_memory_pgvector.postgres.pool import Connection
     from hermes_memory_pgvector.runtime.engine import Engine
     from hermes_memory_pgvector.values import Hit
@@ -104,14 +104,14 @@ class _Search:
 
 
 def _stage(search: _Search, session: str | None) -> Lost:
-    from hermes_memory_pgvector.care import ids, see
+    from hermes_memory_pgvector.ops.row import AmbiguousName, show
     from hermes_memory_pgvector.store.browse import StoredMemory
 
     question = search.question
     try:
-        shown = see.show(search.connection, ids.parse_row(str(search.name)))
+        shown = show(search.connection, search.name)
     except CareError as error:
-        if isinstance(error, see.AmbiguousName):
+        if isinstance(error, AmbiguousName):
             raise
         told = (
             "nothing is stored under this id: it was deleted, or never stored because it was noise (too short, a bare "
@@ -139,7 +139,7 @@ def _stage(search: _Search, session: str | None) -> Lost:
 
 def _looked_for(search: _Search, shown: Shown) -> Lost:
     """Whether it is a hit after all, or the same words are; else how far it is from being one."""
-    from hermes_memory_pgvector.care.ids import name_of
+    from hermes_memory_pgvector.ops.row import name_of
 
     row, wide = shown.row, search.hits()
     place = search.place(wide, row.theme)

@@ -169,11 +169,11 @@ def _elsewhere(
         return [Note("note", told, "to see them", command("recall", query, "--scope", "all"))]
     if any(answer.searched != 0 for answer in answers):
         return []
-    from hermes_memory_pgvector.care import themes
+    from hermes_memory_pgvector.store import browse
     from hermes_memory_pgvector.values import is_private_theme
 
     with memory.reading() as connection:
-        names = [each.theme for each in themes.overview(connection) if not is_private_theme(each.theme)]
+        names = [each.theme for each in browse.themes(connection) if not is_private_theme(each.theme)]
     if not names or theme in names:
         return []
     return [Note("note", f"themes that hold something: {', '.join(names[:MOST_OTHERS])}", "ask one with --theme NAME")]

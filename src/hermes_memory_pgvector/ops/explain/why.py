@@ -115,8 +115,8 @@ def why(
 
 
 def _given(memory: Memory, theme: str | None, session: str | None, caller: Any, limit: int) -> Given:
-    from hermes_memory_pgvector.care.ids import name_of
     from hermes_memory_pgvector.ops import parts
+    from hermes_memory_pgvector.ops.row import name_of
     from hermes_memory_pgvector.store import recall_log
 
     settings = memory.parsed.settings

@@ -65,7 +65,7 @@ def _found(memory: Memory, record: RecordName) -> tuple[DeadLetter, bytes]:
 
 
 def _note(memory: Memory, connection: Connection, action: str, record: RecordName) -> None:
-    from hermes_memory_pgvector.care import audit
+    from hermes_memory_pgvector.ops import audit
 
     audit.record(connection, memory.actor, f"journal {action}", subject=str(record), counts=COUNTS)
 

@@ -174,7 +174,7 @@ class _Request:
 
     def _check_themes(self, connection: Connection, opened: Gate, waiting: set[str]) -> None:
         """CareError for a theme of which nothing is there, with those spelled like it."""
-        from hermes_memory_pgvector.care import themes
+        from hermes_memory_pgvector.ops import known_themes
         from hermes_memory_pgvector.ops.forget import rows
         from hermes_memory_pgvector.postgres.statements import statement
 
@@ -186,7 +186,7 @@ class _Request:
                 raise CareError(f"theme {theme!r} was merged into {moved!r}; name that one")
             letters: list[Any] = connection.execute(statement("forget/letters")).fetchall()
             if not any(item.theme == theme for _, raw in letters for item in rows.decoded(bytes(raw)) or ()):
-                themes.require(connection, theme)
+                known_themes.require(connection, theme)
 
     def _is_in_message(self, session: str, text: str) -> bool:
         for each in self.named:
@@ -207,7 +207,7 @@ class _Request:
         left: Sequence[Note],
     ) -> tuple[int, dict[bytes, datetime]]:
         """Set the marks, write the receipt and the audit row; return the receipt's number, and the marks."""
-        from hermes_memory_pgvector.care import audit
+        from hermes_memory_pgvector.ops import audit
         from hermes_memory_pgvector.store import marks, receipts
         from hermes_memory_pgvector.store.receipts import Receipt
 

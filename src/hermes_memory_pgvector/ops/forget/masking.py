@@ -49,7 +49,7 @@ class Masking(Plan):
 
 def run(memory: Memory, theme: str | None, *, execute: bool) -> Masking:
     """Look through everything, and mask what is found, in one transaction."""
-    from hermes_memory_pgvector.care import audit, themes
+    from hermes_memory_pgvector.ops import audit, known_themes
     from hermes_memory_pgvector.store import schema
 
     settings = memory.parsed.settings
@@ -59,7 +59,7 @@ def run(memory: Memory, theme: str | None, *, execute: bool) -> Masking:
     ):
         schema.verify(connection)
         if theme is not None:
-            themes.require(connection, theme)
+            known_themes.require(connection, theme)
         if execute:
             gate.close(connection)
         # Whoever turned masking off for new rows may still want to know what is there.

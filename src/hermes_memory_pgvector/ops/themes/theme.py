@@ -28,8 +28,8 @@ WORTH_SAYING_SECONDS: Final = 10
 
 def theme(memory: Memory, *, what: str, old: str | None, new: str | None, execute: bool) -> Plan:
     """Say what would be moved, or move it."""
-    from hermes_memory_pgvector.care import actor, audit
     from hermes_memory_pgvector.deadline import Deadline
+    from hermes_memory_pgvector.ops import audit
     from hermes_memory_pgvector.store import gate, merging, schema
 
     old, new = theme_name(old or ""), theme_name(new or "")
@@ -48,7 +48,7 @@ def theme(memory: Memory, *, what: str, old: str | None, new: str | None, execut
         if execute:
             counts = merging.merge(connection, old, new)
             subject = f"from {old}"[:200]
-            audit.record(connection, actor.operator(memory.home), f"theme {what}", theme=new, subject=subject,
+            audit.record(connection, memory.actor, f"theme {what}", theme=new, subject=subject,
                          counts=counts)  # fmt: skip
     seconds = held.turns / TURNS_A_SECOND
     wait = (
@@ -66,7 +66,7 @@ def theme(memory: Memory, *, what: str, old: str | None, new: str | None, execut
 
 
 def _check(connection: Connection, what: str, old: str, new: str) -> None:
-    from hermes_memory_pgvector.care import themes
+    from hermes_memory_pgvector.ops import known_themes
     from hermes_memory_pgvector.store import merging
     from hermes_memory_pgvector.store.themes import theme_names
 
@@ -76,7 +76,7 @@ def _check(connection: Connection, what: str, old: str, new: str) -> None:
     gone_to = merging.alias_of(connection, old)
     if old not in there and gone_to is not None:
         raise ConfigError(f"theme {old!r} was merged into {gone_to!r} already")
-    themes.require(connection, old)
+    known_themes.require(connection, old)
     beyond = merging.alias_of(connection, new)
     if beyond is not None and beyond != old:
         raise ConfigError(f"theme {new!r} was merged into {beyond!r}; name that one")

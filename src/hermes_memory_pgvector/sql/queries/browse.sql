@@ -51,17 +51,6 @@ CROSS JOIN LATERAL (
 ) AS found;
 
 
--- places_before --
--- Where the turns before one turn of a session stand, the nearest first.
-SELECT turn.ts, turn.id
-FROM conversations AS turn
-JOIN conversations AS named ON named.session_id = turn.session_id
-WHERE turn.agent_identity = %(theme)s AND turn.session_id = %(session_id)s
-  AND named.agent_identity = %(theme)s AND named.session_id = %(session_id)s AND named.id = %(turn_id)s::bigint
-  AND (turn.ts, turn.id) < (named.ts, named.id)
-ORDER BY turn.ts DESC, turn.id DESC LIMIT %(limit)s::integer;
-
-
 -- rows --
 -- Memories and turns of one theme or of all, newest first, before a place.
 --
@@ -72,7 +61,6 @@ FROM (SELECT theme FROM hermes_themes WHERE %(theme)s::text IS NULL OR theme = %
 CROSS JOIN LATERAL (
     SELECT * FROM hermes_rows AS stored
     WHERE stored.theme = known.theme AND stored.kind = ANY (%(kinds)s::text[])
-      AND (%(is_hidden)s::boolean IS NULL OR (stored.hidden_by IS NOT NULL) = %(is_hidden)s::boolean)
       AND (%(origin)s::text IS NULL OR hermes_is_from(stored.origin, stored.trust, stored.metadata, %(origin)s::text))
       AND (%(since)s::timestamptz IS NULL OR stored.at >= %(since)s::timestamptz)
       AND (%(before)s::timestamptz IS NULL OR stored.at <= %(before)s::timestamptz

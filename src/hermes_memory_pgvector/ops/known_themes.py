@@ -1,4 +1,4 @@
-"""Themes as operators see them, and what to say when one does not exist."""
+"""The name of a theme that exists, and what to say when it does not."""
 
 from __future__ import annotations
 
@@ -6,22 +6,10 @@ import difflib
 
 from hermes_memory_pgvector.errors import CareError
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.store import browse
-from hermes_memory_pgvector.store.browse import Theme
 from hermes_memory_pgvector.store.themes import theme_names
 
 NEAR = 0.6
 MOST_NEAR = 3
-
-
-def overview(connection: Connection) -> list[Theme]:
-    """Every theme that holds rows, the largest first."""
-    return browse.themes(connection)
-
-
-def one(connection: Connection, theme: str) -> Theme | None:
-    """One theme; None when it holds no rows."""
-    return next(iter(browse.themes(connection, theme)), None)
 
 
 def require(connection: Connection, theme: str) -> str:

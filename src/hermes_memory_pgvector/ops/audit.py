@@ -5,13 +5,31 @@
 
 from __future__ import annotations
 
+import getpass
+import os
+import socket
 from collections.abc import Mapping
-from datetime import datetime
+from dataclasses import dataclass
+from pathlib import Path
 
-from hermes_memory_pgvector.care.actor import Actor
+from hermes_memory_pgvector.config.home import home_id
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.store import audit_log
-from hermes_memory_pgvector.store.audit_log import AuditRow
+
+MAX_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Somebody who changes the memory, and the home they do it from."""
+
+    name: str
+    home_id: str = ""
+
+
+def operator(home: Path) -> Actor:
+    """Whoever runs a command in this home: the system's user at this machine."""
+    return Actor(f"{_user()}@{socket.gethostname()}"[:MAX_CHARS], home_id(home))
 
 
 def record(
@@ -38,17 +56,9 @@ def record(
     )
 
 
-def read(
-    connection: Connection,
-    *,
-    theme: str | None = None,
-    action: str | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
-    before_id: int | None = None,
-    limit: int = 50,
-) -> list[AuditRow]:
-    """What was done, newest first; pages continue below the number of their last row."""
-    return audit_log.newest(
-        connection, theme=theme, action=action, since=since, until=until, before_id=before_id, limit=limit
-    )
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        # A container may run as a user that has no name.
+        return f"uid {os.getuid()}"
