@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.writer import embed_pending
 from testing.agent import AgentHome
 from testing.embed_server import EmbedServer, Mode
@@ -21,6 +22,7 @@ MODES: list[Mode] = ["500", "429", "401", "hang", "drip", "huge", "redirect", "n
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embed_pending, "HOLD_SECONDS", 0.5)
     monkeypatch.setattr(embed_pending, "RETURN_PAUSE_SECONDS", 0.2)
+    monkeypatch.setattr(Settings, "batch_embed_seconds", 2.0)
 
 
 @pytest.fixture
