@@ -305,7 +305,7 @@ def test_an_embedder_that_fails(life: Life, quiet: Callable[[], None], mode: Mod
     life.endpoint.redirect_to = "http://127.0.0.1:9"
     life.endpoint.mode = mode
     life.talk(1)
-    wait_until(lambda: life.engine.backlog.breaker.is_open)
+    wait_until(lambda: life.engine.backlog.breaker.is_open, seconds=60)
     life.commands.call("status")
     life.endpoint.mode = "ok"
     wait_until(lambda: life.stored.count("pending_vectors") == 0, seconds=60)

@@ -54,7 +54,7 @@ def test_rows_land_at_once_and_get_their_vector_when_the_embedder_is_back(
     embedder.mode = mode
     say(embedding_home, 1, 2)
     expect(embedding_home, 1, 2, seconds=10)
-    wait_until(lambda: embedding_home.engine.backlog.breaker.is_open)
+    wait_until(lambda: embedding_home.engine.backlog.breaker.is_open, seconds=60)
     assert with_vector(embedding_home) == (0, 0)
     embedder.mode = "ok"
     wait_until(lambda: with_vector(embedding_home) == (4, 2))
