@@ -77,6 +77,14 @@ def test_an_imported_file_cannot_open_a_private_chat(commands: Commands, home: A
     assert "pelican" not in stranger.handle_tool_call("recall_conversation", {"query": "blue pelican"})
 
 
+def test_an_imported_theme_is_spelled_as_themes_are(commands: Commands, stored: Stored) -> None:
+    for theme in ("DM-deadbeef", " _BENCH", "Victim"):
+        brought(commands, {"kind": "memory", "theme": theme, "content": f"A pelican of {theme}"})
+    assert stored.themes() == {"dm-deadbeef", "_bench", "victim"}
+    found = commands.call("recall", "pelican", "--theme", "other", "--scope", "all", "--json").json["results"]
+    assert [each["agent_identity"] for each in found] == ["victim"]
+
+
 def test_an_imported_file_cannot_send_what_is_said_to_another_theme(
     commands: Commands, home: AgentHome, stored: Stored
 ) -> None:

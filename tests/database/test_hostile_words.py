@@ -25,7 +25,16 @@ WRITTEN = {
     "an unseen sign between": "Anna \u200bSchmidt",
     "an unseen sign within": "An\u200bna Schmidt",
     "a soft hyphen within": "Anna Schm\u00adidt",
+    "a variation sign within": "Anna\ufe0f Schmidt",
+    "a blank of Braille": "Anna\u2800Schmidt",
+    "bold": "**Anna** Schmidt",
+    "bold within": "Anna Schm**idt**",
+    "a colour": "Anna \x1b[1mSchmidt\x1b[0m",
+    "a URL": "Anna%20Schm%69dt",
+    "HTML": "Anna&nbsp;Schmidt",
+    "JSON": 'the name is "Anna\\u0020Schm\\u0069dt"',
 }
+IN_CI = ("a line break", "a no-break space", "bold within", "JSON")
 
 
 def say(home: AgentHome, *texts: str) -> None:
@@ -75,7 +84,11 @@ def test_forgetting_a_name_takes_it_in_any_case_and_leaves_other_names(
 @pytest.mark.parametrize(
     "written",
     [
-        pytest.param(text, id=name, marks=[] if name in ("a line break", "a no-break space") else [pytest.mark.large])
+        pytest.param(
+            text,
+            id=name,
+            marks=[] if name in ("a line break", "a no-break space", "bold within", "JSON") else [pytest.mark.large],
+        )
         for name, text in WRITTEN.items()
     ],
 )

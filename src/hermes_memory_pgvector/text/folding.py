@@ -18,7 +18,11 @@ FORMAT_SIGNS = (
 )
 """Signs that show nothing (category Cf), for a class of a pattern; the same under every version of Python."""
 
+UNSEEN_SIGNS = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef"
+"""Others that show nothing, or a blank: compared without, and kept where they were written."""
+
 _FORMAT_SIGN = re.compile(f"[{FORMAT_SIGNS}]")
+_UNSEEN_SIGN = re.compile(f"[{FORMAT_SIGNS}{UNSEEN_SIGNS}]")
 _ESC = r"(?:\x1b|\^\[|\\{1,4}(?:u001[bB]|x1[bB]|033|e))"
 _DRESS = re.compile(
     # Colours and other orders to a terminal, also where they were printed as text or lost their first sign.
@@ -38,7 +42,7 @@ _ESCAPED = {"n": "\n", "r": "\n", "t": " ", "f": " ", "b": " ", "v": " "}
 
 def folded(text: str) -> str:
     """A text as it is compared: without regard to case, to how accents and blanks are written, and to unseen signs."""
-    seen = unicodedata.normalize("NFC", _FORMAT_SIGN.sub("", text))
+    seen = unicodedata.normalize("NFC", _UNSEEN_SIGN.sub("", text.replace("\u2800", " ")))
     return " ".join(unicodedata.normalize("NFC", seen.casefold()).split())
 
 

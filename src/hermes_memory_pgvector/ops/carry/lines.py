@@ -27,7 +27,7 @@ from hermes_memory_pgvector.ops.carry.export import FORMAT, HEADER, STANDARD
 from hermes_memory_pgvector.ops.carry.intake import Found
 from hermes_memory_pgvector.postgres.conventions import EARLIEST
 from hermes_memory_pgvector.text.clean import capped, text_of, turn_digest
-from hermes_memory_pgvector.text.names import bounded, session_name
+from hermes_memory_pgvector.text.names import session_name, theme_name
 from hermes_memory_pgvector.values import TARGETS, AddMemory, AddTurn, Moment, Origin, Role, RowOrigin, Target, Trust
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -141,7 +141,7 @@ class Lines:
         named = given.get("theme")
         if named is not None and not isinstance(named, str):
             raise TypeError("theme is not a text")
-        return bounded(text_of(named)) if named else self.theme
+        return theme_name(text_of(named)) if named else self.theme
 
     def _said_at(self, given: Mapping[str, Any]) -> datetime | None:
         """The first of the times that says when; None where none does."""

@@ -13,7 +13,7 @@ from hermes_memory_pgvector.errors import UsageError
 from hermes_memory_pgvector.store import marks
 from hermes_memory_pgvector.store.marks import MICROSECOND, Marker
 from hermes_memory_pgvector.terminal.parse import RecordName
-from hermes_memory_pgvector.text.folding import folded
+from hermes_memory_pgvector.text.folding import folded, undressed
 from hermes_memory_pgvector.values import AddTurn, MemoryOperation, WriteItem
 
 LEAST_CHARS: Final = 3
@@ -32,12 +32,18 @@ class Needle:
 
     @property
     def word(self) -> str:
-        """What a text of plain ASCII has in it, in small letters, if it holds this."""
+        """What a text that reads as it is written has in it, in small letters, if it holds this."""
         return max(_WORD.findall(self._folded), key=len, default="")
 
     def is_in(self, text: str | None) -> bool:
-        """Whether a text holds it."""
-        return bool(text) and self._folded in folded(str(text))
+        """Whether a text holds it, as it is written or as it reads."""
+        if not text:
+            return False
+        written = str(text)
+        if self._folded in folded(written):
+            return True
+        read = undressed(written).text
+        return read is not written and self._folded in folded(read)
 
     def without(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
         """Metadata without the values that hold it; names of sessions stay."""

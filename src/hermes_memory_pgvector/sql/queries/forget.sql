@@ -27,7 +27,7 @@ WHERE (%(theme)s::text IS NULL OR entry.agent_identity = %(theme)s::text)
   AND (%(session_id)s::text IS NULL OR entry.metadata ->> 'session_id' = %(session_id)s::text)
   AND (%(before)s::timestamptz IS NULL OR entry.updated_at < %(before)s::timestamptz)
   AND (%(ids)s::bigint[] IS NULL OR entry.id = ANY (%(ids)s::bigint[]))
-  AND (%(word)s::text IS NULL OR octet_length(entry.content) > length(entry.content)
+  AND (%(word)s::text IS NULL OR entry.content ~ '[^ \n\r\t!"#$''()+,./0-9:;=?@A-Z^_a-z{|}-]'
        OR strpos(lower(entry.content COLLATE "C"), %(word)s::text) > 0)
 ORDER BY entry.agent_identity, entry.target, entry.id;
 
@@ -42,8 +42,7 @@ WHERE (%(theme)s::text IS NULL OR operation.agent_identity = %(theme)s::text)
   AND (%(before)s::timestamptz IS NULL OR operation.at < %(before)s::timestamptz)
   AND (%(ids)s::bigint[] IS NULL OR operation.id = ANY (%(ids)s::bigint[]))
   AND (%(word)s::text IS NULL
-       OR octet_length(concat(operation.content, operation.old_text, operation.previous))
-          > length(concat(operation.content, operation.old_text, operation.previous))
+       OR concat(operation.content, operation.old_text, operation.previous) ~ '[^ \n\r\t!"#$''()+,./0-9:;=?@A-Z^_a-z{|}-]'
        OR strpos(lower(concat_ws(' ', operation.content, operation.old_text, operation.previous) COLLATE "C"), %(word)s::text) > 0)
 ORDER BY operation.agent_identity, operation.target, operation.id;
 
@@ -91,7 +90,7 @@ FROM recall_log AS logged
 WHERE (%(theme)s::text IS NULL OR logged.agent_identity = %(theme)s::text)
   AND (%(session_id)s::text IS NULL OR logged.session_id = %(session_id)s::text)
   AND (%(before)s::timestamptz IS NULL OR logged.at < %(before)s::timestamptz)
-  AND (%(word)s::text IS NULL OR octet_length(logged.query) > length(logged.query)
+  AND (%(word)s::text IS NULL OR logged.query ~ '[^ \n\r\t!"#$''()+,./0-9:;=?@A-Z^_a-z{|}-]'
        OR strpos(lower(logged.query COLLATE "C"), %(word)s::text) > 0)
 ORDER BY logged.agent_identity, logged.id;
 
@@ -156,7 +155,7 @@ UPDATE memory_operations SET metadata = %(metadata)s::jsonb WHERE agent_identity
 -- The metadata of turns that may hold a text, of a theme or of all.
 SELECT agent_identity, id, metadata, session_id FROM conversations
 WHERE (%(theme)s::text IS NULL OR agent_identity = %(theme)s::text)
-  AND metadata <> '{}'::jsonb AND (octet_length(metadata::text) > length(metadata::text)
+  AND metadata <> '{}'::jsonb AND (metadata::text ~ '[^ \n\r\t!"#$''()+,./0-9:;=?@A-Z^_a-z{|}-]'
        OR strpos(lower(metadata::text COLLATE "C"), %(word)s::text) > 0);
 
 
@@ -164,7 +163,7 @@ WHERE (%(theme)s::text IS NULL OR agent_identity = %(theme)s::text)
 -- The metadata of entries that may hold a text, of a theme or of all.
 SELECT agent_identity, id, metadata, NULL FROM memory_entries
 WHERE (%(theme)s::text IS NULL OR agent_identity = %(theme)s::text)
-  AND metadata <> '{}'::jsonb AND (octet_length(metadata::text) > length(metadata::text)
+  AND metadata <> '{}'::jsonb AND (metadata::text ~ '[^ \n\r\t!"#$''()+,./0-9:;=?@A-Z^_a-z{|}-]'
        OR strpos(lower(metadata::text COLLATE "C"), %(word)s::text) > 0);
 
 
@@ -172,7 +171,7 @@ WHERE (%(theme)s::text IS NULL OR agent_identity = %(theme)s::text)
 -- The metadata of operations on memories that may hold a text, of a theme or of all.
 SELECT agent_identity, id, metadata, NULL FROM memory_operations
 WHERE (%(theme)s::text IS NULL OR agent_identity = %(theme)s::text)
-  AND metadata <> '{}'::jsonb AND (octet_length(metadata::text) > length(metadata::text)
+  AND metadata <> '{}'::jsonb AND (metadata::text ~ '[^ \n\r\t!"#$''()+,./0-9:;=?@A-Z^_a-z{|}-]'
        OR strpos(lower(metadata::text COLLATE "C"), %(word)s::text) > 0);
 
 
@@ -180,7 +179,7 @@ WHERE (%(theme)s::text IS NULL OR agent_identity = %(theme)s::text)
 -- Turns that may be meant.
 --
 -- theme, session_id, before, ids: null for any. authors: what their metadata name as the author; null for any. word: letters
--- and digits that a text has if it holds what is looked for and is all ASCII; null for any. is_whole: whether all words of
+-- and digits that a text has if it holds what is looked for and nothing in it could be written otherwise; null for any. is_whole: whether all words of
 -- each are wanted. Whether a text holds it is decided by whoever asked, who knows how words can be written.
 SELECT turn.agent_identity, turn.id, turn.session_id, turn.role, turn.ts,
        CASE WHEN %(is_whole)s::boolean THEN turn.content ELSE left(turn.content, 300) END
@@ -192,7 +191,7 @@ WHERE (%(theme)s::text IS NULL OR turn.agent_identity = %(theme)s::text)
   AND (%(authors)s::text[] IS NULL
        OR EXISTS (SELECT FROM jsonb_path_query(turn.metadata, '$.author.*') AS value
                   WHERE lower(value #>> '{}') = ANY (%(authors)s::text[])))
-  AND (%(word)s::text IS NULL OR octet_length(turn.content) > length(turn.content)
+  AND (%(word)s::text IS NULL OR turn.content ~ '[^ \n\r\t!"#$''()+,./0-9:;=?@A-Z^_a-z{|}-]'
        OR strpos(lower(turn.content COLLATE "C"), %(word)s::text) > 0)
 ORDER BY turn.agent_identity, turn.id;
 
