@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 from contextlib import nullcontext
 from datetime import UTC, datetime
@@ -182,17 +183,66 @@ def test_edit_is_refused_with_path_and_line_when_the_file_has_changed(
 ) -> None:
     path = file_of(commands, stored, "Wifi is hummingbird", "Launch is 14 March")
     name = named(stored, "Launch is 14 March")
-    real = edit_file.edit
+    real = edit_file.edited
 
-    def meanwhile(*arguments: Any) -> None:
+    def meanwhile(edits: Any) -> Any:
         path.write_text("Wifi is hummingbird\n§\nLaunch is 28 March", encoding="utf-8")
-        real(*arguments)
+        return real(edits)
 
-    monkeypatch.setattr(edit_file, "edit", meanwhile)
+    monkeypatch.setattr(edit_file, "edited", meanwhile)
     with nothing_changes(stored):
         done = commands.call("edit", name, "--text", "Launch is 21 March", "--execute")
     assert (done.code, f"{path}, line 3: the file has changed meanwhile" in done.err) == (1, True)
     assert path.read_text(encoding="utf-8").endswith("Launch is 28 March")
+
+
+def test_no_file_is_changed_while_the_database_takes_no_writes(
+    commands: Commands, stored: Stored, database: Database
+) -> None:
+    path = file_of(commands, stored, "Wifi is hummingbird", "Launch is 14 March")
+    name, before = named(stored, "Launch is 14 March"), path.read_bytes()
+    ((event,),) = stored.rows("SELECT 'e' || id FROM memory_operations WHERE content = 'Launch is 14 March'")
+    words = ("edit", name, "--text", "Launch is 21 March", "--execute")
+    setting = f"ALTER DATABASE {database.name}"
+    with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+        owner.execute(f"{setting} SET default_transaction_read_only = on".encode())
+    for refused in (words, ("undo", event, "--execute")):
+        assert commands.call(*refused).code != 0
+    assert path.read_bytes() == before
+    with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+        owner.execute("SET default_transaction_read_only = off")
+        owner.execute(f"{setting} RESET default_transaction_read_only".encode())
+    assert commands.call(*words).code == 0
+    assert (named(stored, "Launch is 21 March"), audited(stored)) == (name, [("edit", "market", name)])
+
+
+def test_no_file_is_changed_while_the_journal_takes_no_records(commands: Commands, stored: Stored) -> None:
+    path = file_of(commands, stored, "Wifi is hummingbird", "Launch is 14 March")
+    before = path.read_bytes()
+    journal = commands.home / "pgvector" / "journal"
+    journal.write_text("in the way")
+    with nothing_changes(stored):
+        done = commands.call("edit", named(stored, "Launch is 14 March"), "--text", "Launch is 21 March", "--execute")
+    assert (done.code, "the journal cannot be opened" in done.err, path.read_bytes() == before) == (1, True, True)
+
+
+def test_what_was_changed_is_no_failure_when_the_audit_log_refuses_it(commands: Commands, stored: Stored) -> None:
+    """The database refuses at the end of the transaction, when the file and the journal have the change."""
+    path = file_of(commands, stored, "Wifi is hummingbird", "Launch is 14 March")
+    name = named(stored, "Launch is 14 March")
+    with psycopg.connect(stored.dsn) as owner:
+        owner.execute(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no''; END';"
+            "CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON audit_log DEFERRABLE INITIALLY DEFERRED"
+            " FOR EACH ROW EXECUTE FUNCTION refuse()"
+        )
+    done = commands.call("edit", name, "--text", "Launch is 21 March", "--execute", "--json")
+    assert (done.code, done.json["executed"]) == (0, True)
+    warned = [each["text"] for each in done.json["notes"] if each["mark"] == "warning"]
+    assert [each.startswith("changed in MEMORY.md, but the audit log has no row of it") for each in warned] == [True]
+    assert path.read_text(encoding="utf-8").endswith("Launch is 21 March")
+    assert named(stored, "Launch is 21 March") == name
+    assert audited(stored) == []
 
 
 def test_edit_of_a_memory_that_stands_in_no_file_goes_through_the_journal(commands: Commands, stored: Stored) -> None:
@@ -281,6 +331,38 @@ def test_undo_to_a_time_shows_the_difference_and_then_makes_it(commands: Command
     assert commands.call("undo", "--to", "2999-01-01", "--theme", "market").code == 1
     assert commands.run("undo", "--to", "2h").code == 2
     assert commands.run("undo").code == 2
+
+
+def test_undo_to_a_time_changes_both_files_or_none_and_counts_rewordings(
+    commands: Commands, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = file_of(commands, stored, "Wifi is hummingbird", "Launch is 14 March")
+    user = path.with_name("USER.md")
+    user.write_text("Drinks cocoa", encoding="utf-8")
+    with psycopg.connect(stored.dsn) as owner:
+        added = AddMemory("market", "user", "Drinks cocoa", minute(12), home_id(commands.home), Origin.FILE)
+        memories.store(owner, [Placed(added, "user file", 1, 0)])
+    for before, after in (("Launch is 14 March", "Launch is 21 March"), ("Drinks cocoa", "Drinks coffee")):
+        assert commands.call("edit", named(stored, before), "--text", after, "--execute").code == 0
+    at = ("undo", "--to", f"{minute_at(30):%Y-%m-%dT%H:%M:%S}", "--theme", "market")
+    assert "2 memories" in commands.call(*at).out
+    monkeypatch.setattr(edit_file, "LOCK_SECONDS", 0.1)
+    with user.with_name("USER.md.lock").open("w") as lock, nothing_changes(stored):
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = commands.call(*at, "--execute")
+    assert (done.code, "nothing was done" in done.err) == (1, True)
+    assert (path.read_text(encoding="utf-8")[-8:], user.read_text(encoding="utf-8")) == ("21 March", "Drinks coffee")
+    done = commands.call(*at, "--execute", "--json")
+    assert (done.code, done.json["counts"]) == (0, {"memories": 2})
+    assert (path.read_text(encoding="utf-8")[-8:], user.read_text(encoding="utf-8")) == ("14 March", "Drinks cocoa")
+
+
+def test_undo_of_an_event_that_changed_nothing_says_why(commands: Commands, stored: Stored) -> None:
+    for _ in range(2):
+        assert commands.call("add", "Put in twice", "--theme", "market").code == 0
+    done = commands.call("undo", newest_event(commands)["id"], "--execute")
+    assert (done.code, "what it wrote was there already" in done.err) == (1, True)
+    assert "Put in twice" in contents(stored)
 
 
 def minute_at(number: int) -> datetime:

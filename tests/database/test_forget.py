@@ -383,6 +383,19 @@ def test_where_a_file_cannot_be_edited_nothing_is_forgotten(home: Home, monkeypa
     assert not (home.folder / "forgotten.bars").exists()
 
 
+def test_forget_changes_both_files_or_none(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    home.memory_file(f"{CANARY} likes tea", "Wifi is hummingbird")
+    home.memory_file(f"{CANARY} is 52", target="USER.md")
+    monkeypatch.setattr(edit_file, "LOCK_SECONDS", 0.1)
+    with (home.path / "memories" / "USER.md.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = home.commands.call("forget", "--match", CANARY, "--execute")
+    assert (done.code, "nothing was done" in done.err) == (1, True)
+    assert (CANARY in home.memory_text(), CANARY in home.memory_text("USER.md")) == (True, True)
+    assert home.commands.call("forget", "--match", CANARY, "--execute").code == 0
+    assert (home.memory_text(), home.memory_text("USER.md")) == ("Wifi is hummingbird", "")
+
+
 def test_a_server_whose_clock_is_ahead_refuses_nothing_new(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command's own clock is ahead here, or the server's is: a mark reaches no further than the earlier of both."""
     home.provider("trading").sync_turn(f"{CANARY} called about the delivery", OTHER, session_id="s1")

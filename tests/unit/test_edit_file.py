@@ -5,13 +5,15 @@ from __future__ import annotations
 import fcntl
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tools.memory_tool import MemoryStore
 
-from hermes_memory_pgvector.errors import CareError
+from hermes_memory_pgvector import files
+from hermes_memory_pgvector.errors import CareError, JournalError
 from hermes_memory_pgvector.mirror import edit_file
-from hermes_memory_pgvector.mirror.edit_file import Exchange, Standing, edit, standing
+from hermes_memory_pgvector.mirror.edit_file import Exchange, FileEdit, Standing, edited, standing
 from hermes_memory_pgvector.text.secrets import NOTHING, Masker
 
 MOST = 1000
@@ -20,6 +22,11 @@ MOST = 1000
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "MEMORY.md"
+
+
+def edit(path: Path, changes: list[Exchange], most: int, masker: Masker = NOTHING) -> None:
+    with edited([FileEdit(path, changes, most, masker)]):
+        pass
 
 
 def change(path: Path, **changes: str | None) -> None:
@@ -116,3 +123,64 @@ def test_the_lock_is_the_hosts(path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     handle = os.open(path.with_name("MEMORY.md.lock"), os.O_RDWR)
     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     os.close(handle)
+
+
+def both(path: Path) -> list[FileEdit]:
+    """MEMORY.md and USER.md, and a change of each."""
+    user = path.with_name("USER.md")
+    for each in (path, user):
+        each.write_text("One\n§\nTwo")
+    return [FileEdit(each, [Exchange(standing(each, MOST)[1], "New")], MOST) for each in (path, user)]
+
+
+def test_files_change_together_or_not_at_all(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    edits = both(path)
+    memory, user = (each.path for each in edits)
+    monkeypatch.setattr(edit_file, "LOCK_SECONDS", 0.1)
+    seen = files.signature(memory)
+    with MemoryStore._file_lock(user), pytest.raises(CareError, match=r"hermes is writing .*USER\.md"), edited(edits):
+        pass
+    user.write_text("One")
+    with pytest.raises(CareError, match=r"USER\.md, line 3: the file has changed"), edited(edits):
+        pass
+    assert files.signature(memory) == seen
+    edits = both(path)
+    with edited(edits):
+        assert memory.read_text() == user.read_text() == "One\n§\nNew"
+    edits = both(path)
+    with pytest.raises(JournalError), edited(edits):
+        raise JournalError
+    assert memory.read_text() == user.read_text() == "One\n§\nTwo"
+
+
+def test_what_was_written_first_is_put_back_when_the_next_is_refused(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edits = both(path)
+    memory, user = (each.path for each in edits)
+    real = files.replace
+    editing = [user]
+
+    def replace(at: Path, *given: Any, **named: Any) -> bool:
+        """An editor that takes no lock writes at the worst moment."""
+        if at == user:
+            for each in editing:
+                each.write_text("Written by an editor")
+        return real(at, *given, **named)
+
+    monkeypatch.setattr(files, "replace", replace)
+    with pytest.raises(CareError, match=r"USER\.md, line 3: the file has changed"), edited(edits):
+        pass
+    assert (memory.read_text(), user.read_text()) == ("One\n§\nTwo", "Written by an editor")
+    # Into the first file, too: whose words to keep is for a person to say.
+    edits = both(path)
+    editing.append(memory)
+    with pytest.raises(CareError, match=r"MEMORY\.md: changed, .* could not be put back"), edited(edits):
+        pass
+    assert memory.read_text() == "Written by an editor"
+    edits = both(path)
+    user.unlink()
+    user.mkdir()
+    with pytest.raises(CareError, match=r"USER\.md cannot be changed \(Is a directory\)"), edited(edits):
+        pass
+    assert memory.read_text() == "One\n§\nTwo"

@@ -52,13 +52,21 @@ class Memory:
             yield connection
 
     @contextmanager
-    def changing(self, theme: str | None = None) -> Iterator[Connection]:
-        """A transaction on a database that has our schema; an error takes everything back."""
+    def changing(self, theme: str | None = None, *, waits: bool = False) -> Iterator[Connection]:
+        """A transaction on a database that has our schema; an error takes everything back.
+
+        With `waits`, something else may be waited for in it.
+        """
         from hermes_memory_pgvector.deadline import Deadline
         from hermes_memory_pgvector.ops import known_themes
+        from hermes_memory_pgvector.postgres.pool import PAUSE_SECONDS
         from hermes_memory_pgvector.store import schema
 
-        with self.pool() as pool, pool.transaction(Deadline.after(self.seconds)) as connection:
+        pause = self.seconds if waits else PAUSE_SECONDS
+        with (
+            self.pool() as pool,
+            pool.transaction(Deadline.after(self.seconds), pause_seconds=pause) as connection,
+        ):
             schema.verify(connection)
             if theme is not None:
                 known_themes.require(connection, theme)

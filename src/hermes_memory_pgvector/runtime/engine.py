@@ -301,16 +301,20 @@ class Engine:
         if not self._started:
             self.try_start()
 
-    def append(self, items: Sequence[WriteItem], urgency: Urgency, synced_by: Deadline) -> None:
-        """Write items to the journal for a caller that can wait and be told; JournalError when it does not take them.
-
-        Where the journal is synced in the background, this waits for it, as far as the deadline allows.
-        """
+    def open_journal(self) -> None:
+        """Make sure that the journal takes records; JournalError when it cannot be opened."""
         if not self._started:
             try:
                 self._open_journal()
             except OSError as error:
                 raise JournalError(f"the journal cannot be opened ({reason_of(error)})") from None
+
+    def append(self, items: Sequence[WriteItem], urgency: Urgency, synced_by: Deadline) -> None:
+        """Write items to the journal for a caller that can wait and be told; JournalError when it does not take them.
+
+        Where the journal is synced in the background, this waits for it, as far as the deadline allows.
+        """
+        self.open_journal()
         self._recorder.append(items, urgency)
         if not self._started:
             self.try_start()

@@ -81,6 +81,7 @@ class Draft:
     """What is to be done."""
 
     theme: str
+    memories: int = 0
     changes: list[ChangedEntry] = field(default_factory=list)
     exchanges: dict[Path, list[Exchange]] = field(default_factory=dict)
     operations: list[MemoryOperation] = field(default_factory=list)
@@ -93,11 +94,10 @@ class Draft:
     def plan(self, *, executed: bool, notes: Sequence[Note] = ()) -> Correction:
         """It as an answer."""
         gone, come = self.texts("-"), self.texts("+")
-        counts = {"memories": max(len(gone), len(come)) if len(gone) * len(come) == 1 else len(gone) + len(come)}
         files = [Note("note", "file", str(path)) for path in self.exchanges]
         return Correction(
-            "change", "changed", counts, self.changes, executed, [*files, *notes], self.left, theme=self.theme,
-            remove=gone, restore=come,
+            "change", "changed", {"memories": self.memories}, self.changes, executed, [*files, *notes], self.left,
+            theme=self.theme, remove=gone, restore=come,
         )  # fmt: skip
 
 
@@ -134,6 +134,7 @@ class Drafter:
             if away:
                 self.draft.left += away
                 continue
+            self.draft.memories += 1
             standing = self._standing(entry, each.target)
             places = sorted(standing.values(), key=lambda found: found.place)
             where = ", ".join(f"{found.path.name} line {found.line}" for found in places) or NO_FILE
@@ -215,28 +216,56 @@ class Drafter:
 
 
 def carry_out(memory: Memory, draft: Draft, action: str, subject: str) -> list[Note]:
-    """Change the files, record the operations and note who did it; what is still to come, in words."""
-    from hermes_memory_pgvector.mirror import edit_file
+    """Note who does it, change the files and record the operations; what is still to come, in words.
+
+    Nothing is changed before the database has taken the note. Once the journal has the operations it is done, whatever
+    becomes of the note.
+    """
+    from hermes_memory_pgvector.errors import MemoryPluginError
+    from hermes_memory_pgvector.mirror.edit_file import FileEdit, edited
     from hermes_memory_pgvector.ops import audit
 
-    for path, exchanges in draft.exchanges.items():
-        edit_file.edit(path, exchanges, *_reading(memory))
+    edits = [FileEdit(path, exchanges, *_reading(memory)) for path, exchanges in draft.exchanges.items()]
+    names = " and ".join(sorted({path.name for path in draft.exchanges}))
+    done = f"changed in {names}" if names else "recorded"
+    notes, is_done = [], False
     with memory.engine() as engine:
-        is_stored = record(engine, draft.operations)
-    with memory.changing() as connection:
-        audit.record(
-            connection, memory.actor, action, theme=draft.theme, subject=subject,
-            counts={"memories_removed": len(draft.texts("-")), "memories_restored": len(draft.texts("+"))},
-        )  # fmt: skip
-    return [] if is_stored else [Note("note", "it waits in the journal, and arrives when the database takes it")]
+        engine.open_journal()
+        try:
+            with memory.changing(waits=True) as connection:
+                audit.record(
+                    connection, memory.actor, action, theme=draft.theme, subject=subject,
+                    counts={"memories_removed": len(draft.texts("-")), "memories_restored": len(draft.texts("+"))},
+                )  # fmt: skip
+                with edited(edits):
+                    _append(engine, draft.operations)
+                is_done = True
+        except MemoryPluginError as error:
+            if not is_done:
+                raise
+            notes.append(Note("warning", f"{done}, but the audit log has no row of it ({error})"))
+        if not _has_arrived(engine):
+            told = f"{done}; it waits in the journal, and arrives when the database takes it"
+            notes.append(Note("warning", told))
+    return notes
 
 
 def record(engine: Engine, operations: Sequence[MemoryOperation]) -> bool:
     """Write operations to the journal, and wait a moment for their arrival; whether they have arrived."""
+    _append(engine, operations)
+    return _has_arrived(engine)
+
+
+def _append(engine: Engine, operations: Sequence[MemoryOperation]) -> None:
     from hermes_memory_pgvector.deadline import Deadline
     from hermes_memory_pgvector.journal import Urgency
 
     engine.append(list(operations), Urgency.MEMORY, Deadline.after(1.0))
+
+
+def _has_arrived(engine: Engine) -> bool:
+    from hermes_memory_pgvector.deadline import Deadline
+
     return not engine.settings.hold and engine.writer.flush(Deadline.after(STORE_SECONDS))
 
 

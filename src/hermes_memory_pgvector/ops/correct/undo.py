@@ -61,6 +61,11 @@ def _event(memory: Memory, connection: Connection, event: RecordName, theme: str
     own_theme, target = found
     known = past(connection, own_theme, target)
     effect = next(each for each in timeline.replay(known.events) if each.event.id == event.number)
+    if not effect.came and not effect.gone:
+        why = "what it wrote was there already"
+        if effect.event.action == "remove":
+            why = "what it was to take away was not there, or stays because another home holds it"
+        raise CareError(f"event {event} changed no memory: {why}")
     came = [content for content in effect.came if content in known.now]
     gone = [content for content in effect.gone if content not in known.now]
     if not came and not gone:
@@ -74,6 +79,7 @@ def _event(memory: Memory, connection: Connection, event: RecordName, theme: str
         drafter.draft.operations.clear()
         drafter.draft.exchanges.clear()
         drafter.draft.changes.clear()
+        drafter.draft.memories = 0
     return drafter
 
 

@@ -13,7 +13,7 @@ from hermes_memory_pgvector.capture.host_store import HostStoreUnreadable
 from hermes_memory_pgvector.config.home import home_id
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.mirror import edit_file
-from hermes_memory_pgvector.mirror.edit_file import Exchange, Standing
+from hermes_memory_pgvector.mirror.edit_file import Exchange, FileEdit, Standing
 from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES
 from hermes_memory_pgvector.ops.forget.named import Named
 from hermes_memory_pgvector.ops.parts import profile_theme
@@ -72,15 +72,15 @@ def meant(
 
 
 def take_out(found: dict[Path, list[Standing]]) -> int:
-    """Take entries out of their files, other entries byte for byte; CareError where a file has changed meanwhile."""
-    count = 0
+    """Take entries out of their files, out of all or none; CareError where a file has changed meanwhile."""
+    edits = []
     for home, standing in found.items():
         settings = load(home).settings
         for path in dict.fromkeys(each.path for each in standing):
             changes = [Exchange(each, None) for each in standing if each.path == path]
-            edit_file.edit(path, changes, settings.memory_max_chars, masker_for(settings))
-            count += len(changes)
-    return count
+            edits.append(FileEdit(path, changes, settings.memory_max_chars, masker_for(settings)))
+    with edit_file.edited(edits):
+        return sum(len(each.changes) for each in edits)
 
 
 def messages(homes: Sequence[Path], says: Callable[[str, str], bool]) -> list[HostText]:
