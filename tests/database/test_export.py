@@ -228,6 +228,67 @@ def test_a_bad_line_is_named_and_what_came_before_it_is_kept(
     assert Stored(database.owner_dsn).count("conversations") == 1
 
 
+def test_an_error_says_what_is_stored_and_leaves_it_in_the_audit_log(homes: list[tuple[Commands, Database]]) -> None:
+    (here, database), _ = homes
+    stored = Stored(database.owner_dsn)
+    path = here.folder / "bad.jsonl"
+    path.write_text(f"{json.dumps({**TURN, 'content': 'good'})}\nnot json\n", encoding="utf-8")
+    assert "stored" not in here.call("import", str(path)).err
+    assert stored.count("audit_log") == 0
+    assert "1 row before it is stored" in " ".join(here.call("import", str(path), "--execute").err.split())
+    assert stored.rows("SELECT action, counts FROM audit_log") == [("import", {"stored": 1, "known": 0})]
+
+
+@pytest.mark.parametrize("first", [(2,), (0, 2), (0,), (1,)])
+@pytest.mark.parametrize("is_hidden", [False, True])
+def test_a_part_and_then_the_whole_is_the_whole(
+    homes: list[tuple[Commands, Database]], first: tuple[int, ...], *, is_hidden: bool
+) -> None:
+    (here, database), (there, _) = homes
+    stored = Stored(database.owner_dsn)
+    days = ["2026-01-01", "2026-02-01", "2026-03-01"]
+    hidden = {"hidden": "2026-03-02"} if is_hidden else {}
+    lines = [
+        json.dumps({**TURN, "at": day, **(hidden if place not in first else {})}) for place, day in enumerate(days)
+    ]
+    path = here.folder / "part.jsonl"
+    for each in [(place,) for place in first] + [(0, 1, 2), (2, 1, 0)]:
+        path.write_text("\n".join(lines[place] for place in each), encoding="utf-8")
+        brought(here, path)
+    query = "SELECT ts::date::text, hidden_by IS NOT NULL FROM conversations ORDER BY ts"
+    assert stored.rows(query) == [(day, is_hidden and place not in first) for place, day in enumerate(days)]
+    exported(here, "--hidden")
+    assert brought(here, here.folder / "out.jsonl")["stored"] == 0
+    assert brought(there, here.folder / "out.jsonl")["stored"] == 3
+
+
+def test_close_repetitions_survive_an_import_that_was_cut_off(homes: list[tuple[Commands, Database]]) -> None:
+    (here, database), _ = homes
+    times = ["2026-01-01T12:00", "2026-01-01T12:00", "2026-01-01T12:05"]
+    path = here.folder / "close.jsonl"
+    for number in (1, 3, 3):
+        path.write_text("\n".join(json.dumps({**TURN, "at": at}) for at in times[:number]), encoding="utf-8")
+        brought(here, path)
+    assert Stored(database.owner_dsn).count("conversations") == 3
+
+
+def test_what_was_masked_at_the_door_comes_back_as_itself(homes: list[tuple[Commands, Database]]) -> None:
+    (here, database), (there, other) = homes
+    home = AgentHome.create(here.home, database)
+    for token in ("ghp_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3z4A", "ghp_zB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3z4A"):
+        home.provider("market", "s1").sync_turn(f"The robot signs in with {token} on Mondays.", "It does so.")
+    home.settle()
+    home.close()
+    stored = Stored(database.owner_dsn)
+    assert stored.count("conversations") == 3
+    assert exported(here).count(b"[redacted:github-token] on Mondays") == 2
+    with nothing_changes(stored):
+        assert brought(here, here.folder / "out.jsonl")["stored"] == 0
+    assert brought(there, here.folder / "out.jsonl")["stored"] == 3
+    assert brought(there, here.folder / "out.jsonl")["stored"] == 0
+    assert Stored(other.owner_dsn).count("conversations") == 3
+
+
 def test_a_file_gives_no_orders_and_what_it_says_beside_rows_is_counted(homes: list[tuple[Commands, Database]]) -> None:
     (here, database), _ = homes
     stored = Stored(database.owner_dsn)

@@ -9,9 +9,11 @@ import subprocess
 import threading
 import time
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from hermes_memory_pgvector.ops.carry import import_
@@ -290,6 +292,45 @@ def test_since_leaves_the_older_part_alone(commands: Commands) -> None:
     found = imported(commands, "--since", "2026-09-21T14:13:31")
     assert found["stored"] + found["left_out"]["older than --since"] == 20
     assert found["stored"] == 10
+
+
+@pytest.mark.parametrize("missing", [(0, 1), (1,), (2,), ()])
+def test_what_is_missing_between_equal_words_is_stored_and_nothing_twice(
+    commands: Commands, stored: Stored, database: Database, missing: tuple[int, ...]
+) -> None:
+    """The gap that refused writes leave, the newer part, and answers that took longer than the retry window."""
+    days = [1_790_000_000 + day * 86_400 for day in range(3)]
+    with host_state(commands.home) as state:
+        state.session("s1")
+        for day in days:
+            state.say("s1", "user", asked(1), timestamp=day)
+            for number in range(300):
+                state.say("s1", "assistant", told(day + number), timestamp=day + number)
+        state.run("UPDATE sessions SET ended_at = 1")
+    assert imported(commands)["stored"] == 903
+    # Live traffic has noted the questions with their answers, half an hour later.
+    with psycopg.connect(database.owner_dsn) as connection:
+        gone = [datetime.fromtimestamp(days[place], UTC) for place in missing]
+        connection.execute("DELETE FROM conversations WHERE role = 'user' AND ts = ANY(%s)", (gone,))
+        connection.execute("UPDATE conversations SET ts = ts + interval '30 minutes' WHERE role = 'user'")
+    assert imported(commands)["stored"] == len(missing)
+    assert imported(commands)["stored"] == 0
+    kept = [day if place in missing else day + 1800 for place, day in enumerate(days)]
+    times = "SELECT extract(epoch FROM ts)::bigint FROM conversations WHERE role = 'user' ORDER BY ts"
+    assert stored.rows(times) == [(each,) for each in kept]
+
+
+def test_since_and_then_everything_stores_each_saying_once(commands: Commands, stored: Stored) -> None:
+    with host_state(commands.home) as state:
+        state.session("s1")
+        for _ in range(3):
+            state.exchange("s1", asked(1), told(1))
+            state.clock += 86_400
+        state.run("UPDATE sessions SET ended_at = 1")
+    assert imported(commands, "--since", "2026-09-23T00:00:00")["stored"] == 2
+    assert imported(commands)["stored"] == 4
+    assert imported(commands)["stored"] == 0
+    assert stored.rows("SELECT count(*), count(DISTINCT ts) FROM conversations") == [(6, 6)]
 
 
 def test_a_question_that_is_still_being_answered_waits_for_live_traffic(commands: Commands, stored: Stored) -> None:

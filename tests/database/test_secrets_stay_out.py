@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.ops.carry.intake import taking_in
+from hermes_memory_pgvector.ops.carry.intake import Tally, taking_in
 from hermes_memory_pgvector.ops.carry.lines import Lines
 from hermes_memory_pgvector.schema import migrate
 from hermes_memory_pgvector.schema.model_tables import ModelSpec
@@ -82,7 +82,7 @@ def test_no_door_lets_a_secret_in(home: AgentHome, database: Database, embedder:
          "content": note(7), "metadata": {"from": SECRET}},
     ]  # fmt: skip
     now = datetime.now(UTC)
-    with taking_in(home.engine.pool, home.engine.settings, is_dry=False) as intake:
+    with taking_in(home.engine.pool, home.engine.settings, Tally(), is_dry=False) as intake:
         for row in Lines("lines", "marketing", home.engine.settings, now, now).read(enumerate(lines, start=1)):
             intake.add(row)
     assert home.engine.flush(Deadline.after(30))

@@ -183,19 +183,22 @@ def _plan(memory: Memory, wanted: ImportSource, take: Take, *, execute: bool) ->
 
 
 def _run(memory: Memory, wanted: ImportSource, take: Take, advance: Callable[[int], None], *, execute: bool) -> Tally:
-    from hermes_memory_pgvector.ops.carry.intake import taking_in
+    from hermes_memory_pgvector.ops.carry.intake import Tally, taking_in
     from hermes_memory_pgvector.runtime import refusals
 
     with memory.reading():
         pass
-    with (
-        memory.pool() as pool,
-        taking_in(pool, wanted.settings, is_dry=not execute, advance=advance) as intake,
-    ):
-        take(wanted, intake)
-    tally = intake.tally
-    if execute and tally.new:
-        _note(memory, take, list(tally.new), {"stored": tally.new.total(), "known": tally.known.total()})
+    tally = Tally()
+    try:
+        with (
+            memory.pool() as pool,
+            taking_in(pool, wanted.settings, tally, is_dry=not execute, advance=advance) as intake,
+        ):
+            take(wanted, intake)
+    finally:
+        # What was stored before an error is stored.
+        if execute and tally.new:
+            _note(memory, take, list(tally.new), {"stored": tally.new.total(), "known": tally.known.total()})
     if execute and take is _state and wanted.path == memory.home / STATE:
         refusals.settle(data_folder(memory.home), wanted.since.timestamp() if wanted.since else 0.0)
     return tally

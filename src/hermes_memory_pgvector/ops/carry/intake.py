@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -22,8 +22,9 @@ from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.postgres.statements import statement
 from hermes_memory_pgvector.store import gate, hidden, memories, turns, vectors
 from hermes_memory_pgvector.store.memories import Placed
+from hermes_memory_pgvector.terminal.amounts import count
 from hermes_memory_pgvector.text.clean import turn_digest
-from hermes_memory_pgvector.text.secrets import masker_for
+from hermes_memory_pgvector.text.secrets import KEY_IN_METADATA, MASK_START, masker_for
 from hermes_memory_pgvector.values import AddMemory, AddTurn, Kind
 from hermes_memory_pgvector.writer.chunks import wants_vector
 from hermes_memory_pgvector.writer.masking import without_secrets
@@ -37,6 +38,7 @@ PAUSE_SECONDS = 0.002
 WRITER = "import"
 """Where the operations come from that stand for memories without a history."""
 FORGOTTEN = "that were forgotten here"
+TurnKey = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,19 @@ class Found:
     item: AddTurn | AddMemory
     hidden_since: datetime | None = None
     """Since when it was hidden there; None when it was not."""
+    next_us: float | None = None
+    """When its session says the same words the next time, infinite for never; None where the source does not tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldTurn:
+    """A stored turn that says the words of one that is brought."""
+
+    id: int
+    ordinal: int
+    at_us: int
+    is_undone: bool
+    """Whether the user has taken it back."""
 
 
 @dataclass(slots=True)
@@ -65,22 +80,25 @@ class RowIntake:
         self,
         transaction: Callable[[], AbstractContextManager[Connection]],
         settings: Settings,
+        tally: Tally,
         advance: Callable[[int], None],
     ) -> None:
         self.transaction = transaction
         self.settings = settings
-        self.tally = Tally()
+        self.tally = tally
         self.advance = advance
         """Learns how much has been read."""
         self._masker = masker_for(settings)
         self._portion: list[Found] = []
         self._chars = 0
+        self._taken: set[int] = set()
+        """The stored turns that are those of this source to the instant: none of them is another one's as well."""
 
     def add(self, found: Found) -> None:
         """Take a row; its secrets stay behind."""
         item = without_secrets(found.item, self._masker)
         assert isinstance(item, AddTurn | AddMemory)
-        self._portion.append(Found(item, found.hidden_since))
+        self._portion.append(replace(found, item=item))
         self._chars += len(item.content)
         if len(self._portion) >= PORTION_ROWS or self._chars >= PORTION_CHARS:
             self.flush()
@@ -92,24 +110,78 @@ class RowIntake:
             return
         with self.transaction() as connection:
             opened = gate.enter(connection)
-            admitted = opened.admitted(connection, [each.item for each in portion])
+            refused = opened.refused(connection, [each.item for each in portion])
+            admitted = [
+                replace(each, item=opened.renamed(each.item))
+                for each, is_refused in zip(portion, refused, strict=True)
+                if not is_refused
+            ]
             self.tally.left_out[FORGOTTEN] += len(portion) - len(admitted)
-            stored = self._store_turns(connection, [item for item in admitted if isinstance(item, AddTurn)])
-            stored += self._store_memories(connection, [item for item in admitted if isinstance(item, AddMemory)])
-            hiding = [(opened.renamed(each.item), each.hidden_since) for each in portion if each.hidden_since]
-            _hide(connection, hiding, set(stored))
-        new = Counter(theme for theme, _ in stored)
+            said = self._missing(connection, admitted)
+            noted = [(each.item, each.hidden_since) for each in admitted if isinstance(each.item, AddMemory)]
+            stored = [hidden.Key(Kind.TURN, *row) for row in self._store_turns(connection, [turn for turn, _ in said])]
+            changed = self._store_memories(connection, [entry for entry, _ in noted])
+            stored += [hidden.Key(Kind.MEMORY, *row) for row in changed]
+            _hide(connection, [*said, *noted], set(stored))
+        new = Counter(key.theme for key in stored)
         self.tally.new += new
-        self.tally.known += Counter(item.theme for item in admitted) - new
+        self.tally.known += Counter(each.item.theme for each in admitted) - new
         time.sleep(PAUSE_SECONDS)
 
+    def _missing(self, connection: Connection, portion: Sequence[Found]) -> list[tuple[AddTurn, datetime | None]]:
+        """The turns that are not stored, with ordinals that are free, and since when each was hidden."""
+        brought = [(each.item, each) for each in portion if isinstance(each.item, AddTurn)]
+        # A source may say the same thing twice.
+        distinct = {(turns.key_of(item), item.ordinal, item.when.wall_us): (item, each) for item, each in brought}
+        held = _held_words(connection, [item for item, _ in distinct.values()])
+        left = [(item, each) for item, each in distinct.values() if not self._takes_its_own(item, held)]
+        used = {key: {each.ordinal for each in rows} for key, rows in held.items()}
+        found = []
+        for item, each in left:
+            key = turns.key_of(item)
+            if self._is_held(item, each.next_us, held[key]):
+                continue
+            ordinal = item.ordinal if item.ordinal not in used[key] else max(used[key]) + 1
+            used[key].add(ordinal)
+            found.append((replace(item, ordinal=ordinal), each.hidden_since))
+        return found
+
+    def _takes_its_own(self, item: AddTurn, held: Mapping[TurnKey, Sequence[HeldTurn]]) -> bool:
+        """Whether a turn of this very instant is stored, which is then that of no other item."""
+        same = [each for each in held[turns.key_of(item)] if item.is_dated and each.at_us == item.when.wall_us]
+        own = next((each for each in same if each.ordinal == item.ordinal), None)
+        own = own or next((each for each in same if each.id not in self._taken), None)
+        if own is not None:
+            self._taken.add(own.id)
+        return own is not None
+
+    def _is_held(self, item: AddTurn, next_us: float | None, held: Sequence[HeldTurn]) -> bool:
+        """Whether one of these stored turns is this one.
+
+        What has a time is known by it: that is the same turn which was said within the window, as for live traffic, or
+        which was noted after this saying and before the next one. Live traffic notes an exchange when it is complete,
+        and what it finds in a transcript even later. What has no time is counted.
+        """
+        held = [each for each in held if not each.is_undone]
+        if not item.is_dated:
+            return item.ordinal <= len(held)
+        at_us, window_us = item.when.wall_us, int(self.settings.turn_retry_window * 1e6)
+        until_us = at_us if next_us is None else next_us - window_us
+        return any(
+            abs(each.at_us - at_us) <= window_us or at_us < each.at_us < until_us
+            for each in held
+            if each.id not in self._taken
+        )
+
     def _store_turns(self, connection: Connection, items: list[AddTurn]) -> list[tuple[str, int]]:
-        return turns.insert(
+        stored = turns.insert(
             connection,
-            _missing(connection, items),
+            items,
             retry_window=self.settings.turn_retry_window,
             wants_vector=partial(wants_vector, self.settings),
         )
+        self._taken.update(row_id for _, row_id in stored)
+        return stored
 
     def _store_memories(self, connection: Connection, items: list[AddMemory]) -> list[tuple[str, int]]:
         known = _held_memories(connection, items)
@@ -127,7 +199,7 @@ class RowIntake:
 
 @contextmanager
 def taking_in(
-    pool: Pool, settings: Settings, *, is_dry: bool, advance: Callable[[int], None] = lambda _: None
+    pool: Pool, settings: Settings, tally: Tally, *, is_dry: bool, advance: Callable[[int], None] = lambda _: None
 ) -> Iterator[RowIntake]:
     """Takes rows in for the length of the block; what comes before a line that says nothing is stored."""
     with ExitStack() as stack:
@@ -138,31 +210,43 @@ def taking_in(
             transaction = lambda: nullcontext(only)  # noqa: E731
         else:
             transaction = lambda: pool.transaction(Deadline.after(STORE_SECONDS))  # noqa: E731
-        intake = RowIntake(transaction, settings, advance)
+        intake = RowIntake(transaction, settings, tally, advance)
         try:
             yield intake
-        except ConfigError:
+        except ConfigError as error:
             intake.flush()
+            if not is_dry and (stored := intake.tally.new.total()):
+                raise ConfigError(
+                    f"{error}; {count(stored, 'row')} before it {'is' if stored == 1 else 'are'} stored, "
+                    "and nothing is stored twice when this is run again"
+                ) from None
             raise
         intake.flush()
 
 
-def _missing(connection: Connection, items: Sequence[AddTurn]) -> list[AddTurn]:
-    """The turns that are not stored, with ordinals that are free.
+def _held_words(connection: Connection, items: Sequence[AddTurn]) -> dict[TurnKey, list[HeldTurn]]:
+    """The stored turns that say the words of each of these."""
+    asked = {turns.key_of(item): item for item in items}
+    held: dict[TurnKey, list[HeldTurn]] = {key: [] for key in asked}
+    if not asked:
+        return held
+    values = {
+        "themes": [theme for theme, _, _ in asked],
+        "session_ids": [session for _, session, _ in asked],
+        "digests": [digest for _, _, digest in asked],
+        "roles": [item.role for item in asked.values()],
+        "masked": [item.content if _is_masked(item) else None for item in asked.values()],
+        "are_original": [bool(item.digest) for item in asked.values()],
+    }
+    keys = list(asked)
+    rows: list[Any] = connection.execute(statement("carry/held_words"), values).fetchall()
+    for place, row_id, ordinal, at_us, is_undone in rows:
+        held[keys[int(place) - 1]].append(HeldTurn(int(row_id), int(ordinal), int(at_us), bool(is_undone)))
+    return held
 
-    An item's ordinal says for the how many-th time its session says these words. Live traffic may have numbered them
-    otherwise, as it has not always seen the whole session: so they are counted.
-    """
-    keys = list(dict.fromkeys(map(turns.key_of, items)))
-    values = dict(zip(("themes", "session_ids", "digests"), map(list, zip(*keys, strict=True)), strict=False))
-    rows: list[Any] = connection.execute(statement("carry/occurrences"), values).fetchall() if keys else []
-    held = {keys[int(place) - 1]: (int(count), int(last)) for place, count, last in rows}
-    found = []
-    for item in items:
-        count, last = held.get(turns.key_of(item), (0, 0))
-        if item.ordinal > count:
-            found.append(replace(item, ordinal=last + item.ordinal - count))
-    return found
+
+def _is_masked(item: AddTurn) -> bool:
+    return KEY_IN_METADATA in item.metadata or MASK_START in item.content
 
 
 def _held_memories(connection: Connection, items: Sequence[AddMemory]) -> dict[int, int]:
@@ -186,11 +270,11 @@ def _held_turns(connection: Connection, items: Sequence[AddTurn]) -> dict[int, i
 
 
 def _hide(
-    connection: Connection, brought: Sequence[tuple[AddTurn | AddMemory, datetime]], new: set[tuple[str, int]]
+    connection: Connection, brought: Sequence[tuple[AddTurn | AddMemory, datetime | None]], new: set[hidden.Key]
 ) -> None:
     """Hide rows that were hidden where they come from, each since its time; what was here already stays as it is."""
-    said = [(item, at) for item, at in brought if isinstance(item, AddTurn)]
-    noted = [(item, at) for item, at in brought if isinstance(item, AddMemory)]
+    said = [(item, at) for item, at in brought if at and isinstance(item, AddTurn)]
+    noted = [(item, at) for item, at in brought if at and isinstance(item, AddMemory)]
     turn_ids = _held_turns(connection, [item for item, _ in said])
     memory_ids = _held_memories(connection, [item for item, _ in noted])
     keys = [(hidden.Key(Kind.TURN, said[place][0].theme, row_id), said[place][1]) for place, row_id in turn_ids.items()]
@@ -198,6 +282,6 @@ def _hide(
         (hidden.Key(Kind.MEMORY, noted[place][0].theme, row_id), noted[place][1])
         for place, row_id in memory_ids.items()
     ]
-    wanted = [(key, at) for key, at in keys if (key.theme, key.id) in new]
+    wanted = [(key, at) for key, at in keys if key in new]
     if wanted:
         hidden.bring(connection, wanted)

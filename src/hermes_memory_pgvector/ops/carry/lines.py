@@ -31,7 +31,6 @@ from hermes_memory_pgvector.text.names import session_name, theme_name
 from hermes_memory_pgvector.values import TARGETS, AddMemory, AddTurn, Moment, Origin, Role, RowOrigin, Target, Trust
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
-BEFORE_IT = "what stands before it is stored; mend the line and run this again, nothing is stored twice"
 WORDS = ("content", "memory", "text")
 TIMES = ("at", "created_at", "createdAt", "timestamp", "mentioned_at", "updated_at", "updatedAt")
 PAGES = ("results", "items", "memories", "documents", "messages", "facts")
@@ -84,7 +83,7 @@ class Lines:
                     found = self._row(each)
                 except (TypeError, ValueError, OverflowError, OSError, RecursionError) as error:
                     reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:120]
-                    raise ConfigError(f"{self.name}, line {number}: {reason}; {BEFORE_IT}") from None
+                    raise ConfigError(f"{self.name}, line {number}: {reason}") from None
                 if found is not None:
                     yield found
 
@@ -236,7 +235,7 @@ def documents(stream: IO[bytes], name: str) -> Iterator[tuple[int, dict[str, Any
             document = _parsed(line + stream.read(MAX_LINE_BYTES))
         found = document if isinstance(document, list) else [document]
         if not all(isinstance(each, dict) for each in found):
-            raise ConfigError(f"{name}, line {number}: this is neither a JSON object nor a list of them; {BEFORE_IT}")
+            raise ConfigError(f"{name}, line {number}: this is neither a JSON object nor a list of them")
         yield from ((number, each) for each in found)
 
 

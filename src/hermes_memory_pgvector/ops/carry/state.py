@@ -7,6 +7,7 @@ traffic gives it; one that belongs to several themes, or to none that is certain
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -195,14 +196,21 @@ class StateImport:
         # A session whose parent is gone may begin with messages that the host has copied, and dated anew.
         is_dated = not session.parent_id or session.parent_id in self._sessions
         counts: Counter[str] = Counter()
-        last_said: dict[str, int] = {}
+        last_said: dict[str, float] = {}
+        sayings: list[Line] = []
         for line in settled:
-            is_again = line.at_us - last_said.get(line.key, line.at_us) <= settings.turn_retry_window * 1e6
-            if line.key in last_said and is_again:
+            if line.at_us - last_said.get(line.key, -math.inf) <= settings.turn_retry_window * 1e6:
                 left_out[AGAIN] += 1
                 continue
-            counts[line.key] += 1
             last_said[line.key] = line.at_us
+            sayings.append(line)
+        next_said: dict[str, float] = {line.key: line.at_us for line in reversed(said[len(settled) :])}
+        nexts: list[float] = []
+        for line in reversed(sayings):
+            nexts.append(next_said.get(line.key, math.inf))
+            next_said[line.key] = line.at_us
+        for line, next_us in zip(sayings, reversed(nexts), strict=True):
+            counts[line.key] += 1
             reason = BEFORE_SINCE if line.at_us < self.rules.since * 1e6 else ""
             reason = reason or (TOO_SHORT if is_noise(line.content, settings.turn_min_chars) else "")
             if reason:
@@ -215,7 +223,7 @@ class StateImport:
                 Moment(line.at_us, line.at_us), is_live=False, parent_session_id=parent, metadata=metadata,
                 home_id=self.rules.home_id, origin=RowOrigin.IMPORT, trust=line.trust, is_dated=is_dated,
             )  # fmt: skip
-            self.intake.add(Found(turn))
+            self.intake.add(Found(turn, next_us=next_us))
         self._delegated(session, theme)
 
     def _delegated(self, session: PastSession, theme: str) -> None:
@@ -235,7 +243,7 @@ class StateImport:
             when, rules = Moment(int(at * 1e6), int(at * 1e6)), self.rules
             told = (text_of(task), text_of(result), child)
             for item in delegation(*told, where, when, self.intake.settings, rules.home_id):
-                self.intake.add(Found(replace(item, ordinal=1, is_live=False)))
+                self.intake.add(Found(replace(item, ordinal=1, is_live=False), next_us=math.inf))
 
     # Whose session it is.
 

@@ -17,26 +17,40 @@ JOIN conversations AS turn ON turn.agent_identity = asked.theme AND turn.session
  AND turn.digest = decode(asked.digest, 'hex') AND turn.ordinal = asked.ordinal;
 
 
+-- held_words --
+-- The stored turns that say the words of each of these, and whether the user has taken them back.
+--
+-- Arrays of equal length: themes, session_ids, digests (hex), roles, masked (the content where secrets in it are masked,
+-- else null), are_original (whether the digest is that of the words before they were masked). A turn whose secrets were
+-- masked comes back from an export without the words of its digest: it is known by what is stored of it.
+SELECT held.place::integer, held.id, coalesce(held.ordinal, 0),
+       (extract(epoch FROM held.ts) * 1000000)::bigint,
+       EXISTS (SELECT FROM hidden AS rule WHERE rule.id = held.hidden_by AND rule.rule = 'undone')
+FROM (
+    SELECT asked.place, turn.id, turn.ordinal, turn.ts, turn.hidden_by
+    FROM unnest(%(themes)s::text[], %(session_ids)s::text[], %(digests)s::text[])
+         WITH ORDINALITY AS asked (theme, session_id, digest, place)
+    JOIN conversations AS turn ON turn.agent_identity = asked.theme AND turn.session_id = asked.session_id
+     AND turn.digest = decode(asked.digest, 'hex')
+    UNION ALL
+    SELECT asked.place, turn.id, turn.ordinal, turn.ts, turn.hidden_by
+    FROM unnest(%(themes)s::text[], %(session_ids)s::text[], %(digests)s::text[], %(roles)s::text[], %(masked)s::text[],
+                %(are_original)s::boolean[])
+         WITH ORDINALITY AS asked (theme, session_id, digest, role, content, is_original, place)
+    JOIN conversations AS turn ON turn.agent_identity = asked.theme AND turn.session_id = asked.session_id
+     AND turn.metadata ? 'redacted' AND turn.role = asked.role AND turn.content = asked.content
+     AND turn.digest <> decode(asked.digest, 'hex')
+     AND (NOT asked.is_original OR turn.digest = hermes_turn_digest(turn.role, turn.content))
+    WHERE asked.content IS NOT NULL
+) AS held;
+
+
 -- holding_themes --
 -- Which of these themes hold turns of a session with these words? digests: hex.
 SELECT DISTINCT turn.agent_identity
 FROM conversations AS turn
 WHERE turn.agent_identity = ANY(%(themes)s::text[]) AND turn.session_id = %(session_id)s::text
   AND encode(turn.digest, 'hex') = ANY(%(digests)s::text[]);
-
-
--- occurrences --
--- How often has each session said these words, those apart that were taken back, and what is the last number of that?
--- Arrays of equal length: themes, session_ids, digests (hex).
-SELECT asked.place::integer,
-       (count(*) FILTER (WHERE NOT EXISTS (SELECT FROM hidden AS rule
-                                           WHERE rule.id = turn.hidden_by AND rule.rule = 'undone')))::integer,
-       coalesce(max(turn.ordinal), 0)
-FROM unnest(%(themes)s::text[], %(session_ids)s::text[], %(digests)s::text[])
-     WITH ORDINALITY AS asked (theme, session_id, digest, place)
-JOIN conversations AS turn ON turn.agent_identity = asked.theme AND turn.session_id = asked.session_id
- AND turn.digest = decode(asked.digest, 'hex')
-GROUP BY asked.place;
 
 
 -- published_rows --
