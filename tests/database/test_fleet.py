@@ -18,6 +18,7 @@ from docs.test_dashboard import GAUGES
 
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.journal import Journal
 from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.runtime import heartbeat, status_file
 from hermes_memory_pgvector.store import processes
@@ -228,7 +229,15 @@ def test_without_the_database_this_machine_still_says_how_it_is(database: Databa
     shown = commands.call("status", "--fleet")
     assert shown.code == 2
     assert "1 of this home at work" in shown.out
-    assert "12 records of live processes waiting" in commands.call("status").out
+    assert "12 records of live processes waiting for Postgres" in commands.call("status").out
+    journal = Journal(commands.home / "pgvector" / "journal", max_bytes=1_000_000)
+    journal.open()
+    for number in range(3):
+        journal.append(b"record %d" % number)
+    journal.close(Deadline.after(5))
+    told = " ".join(commands.call("status").out.split())
+    assert "12 records of live processes waiting for Postgres, and of ended ones at most 3" in told
+    assert commands.call("status", "--json").json["journal"]["waiting"] == 3
 
 
 def test_metrics_leave_pipes_devices_and_links_what_they_are(commands: Commands, tmp_path: Path) -> None:

@@ -134,6 +134,37 @@ def test_a_database_of_another_encoding_is_refused_with_a_sentence_that_helps(
             admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
+@pytest.fixture
+def configured(database: Database, tmp_path: Path) -> Commands:
+    """The commands of a home whose database has its schema, with no endpoint to ask."""
+    runtime, password = with_password(database.runtime_dsn)
+    made = Commands(tmp_path, [password])
+    made.configure(dsn=runtime, embed_url="http://127.0.0.1:9/", embed_on_write=False)
+    return made
+
+
+def test_doctor_says_that_a_database_takes_no_writes(configured: Commands, database: Database) -> None:
+    def finding() -> dict[str, object]:
+        (found,) = [each for each in configured.call("doctor", "--json").json["checks"] if each["name"] == "database"]
+        return dict(found)
+
+    assert finding()["level"] == "ok"
+    with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+        owner.execute(f"ALTER DATABASE {database.name} SET default_transaction_read_only = on")
+    found = finding()
+    assert (found["level"], found["is_unreachable"]) == ("problem", False)
+    assert "takes no writes: transactions are read-only there" in str(found["text"])
+
+
+def test_a_search_path_that_leads_elsewhere_is_named(configured: Commands, database: Database) -> None:
+    with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+        owner.execute(f"ALTER DATABASE {database.name} SET search_path = pg_catalog")
+    (found,) = [each for each in configured.call("doctor", "--json").json["checks"] if each["name"] == "schema"]
+    assert found["level"] == "problem"
+    assert 'our tables are in the schema "public"' in found["text"]
+    assert "(pg_catalog) does not lead" in found["text"]
+
+
 PHONE = "agent:main:telegram:dm:4915100000000"
 
 

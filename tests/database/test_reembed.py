@@ -426,6 +426,17 @@ def test_a_process_that_has_not_noticed_the_switch_never_compares_two_models(fle
         unprepared.close(Deadline.after(5))
 
 
+def test_what_doctor_says_to_do_about_another_model_does_it(fleet: Fleet) -> None:
+    """The hint names no endpoint: it is the one that this home is set to, with its protocol and its key."""
+    fleet.fill(100)
+    for name, value in (("embed_url", fleet.new.url), ("embed_model", NEW)):
+        assert fleet.commands.call("config", "set", name, value).code == 0
+    (model,) = [each for each in fleet.commands.call("doctor", "--json").json["checks"] if each["name"] == "model"]
+    done = fleet.commands.call(*model["hint"].split()[1:], "--admin-dsn", fleet.database.owner_dsn)
+    assert done.code == 0, done
+    assert fleet.current() == (2, NEW, NEW_DIM)
+
+
 def test_a_home_with_another_model_is_told_and_takes_nobodys_vectors_away(fleet: Fleet) -> None:
     fleet.fill(1_100)
     settings_file.update(fleet.home, ("memory", "pgvector"), {"embed_url": fleet.new.url, "embed_model": NEW})

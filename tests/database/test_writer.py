@@ -260,6 +260,39 @@ def test_the_journal_of_a_dead_process_is_adopted(make: Callable[..., Rig], stor
     assert numbers(stored) == list(range(100))
 
 
+def test_an_outage_is_over_only_once_something_was_stored(
+    make: Callable[..., Rig], stored: Stored, database: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where reading works and writing does not, what ended processes have left does not arrive, and nobody says so."""
+    leave_journal(tmp_path / "journal", turn(1))
+    rig = make()
+    with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+        owner.execute(f"ALTER DATABASE {database.name} SET default_transaction_read_only = on")
+    rig.writer.start()
+    wait_until(lambda: rig.writer.status().breaker.failures >= 3)
+    assert [each.getMessage() for each in caplog.records if "again" in each.getMessage()] == []
+    with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+        owner.execute("SET default_transaction_read_only = off")
+        owner.execute(f"ALTER DATABASE {database.name} RESET default_transaction_read_only")
+    rig.pool.reap(0)
+    wait_until(lambda: numbers(stored) == [1] and not rig.writer.breaker.is_open, seconds=30)
+    told = [each.getMessage() for each in caplog.records if "Postgres takes writes again" in each.getMessage()]
+    assert len(told) == 1
+    assert told[0].endswith("1 waiting records were stored")
+
+
+def test_an_outage_with_nothing_left_to_store_claims_no_write(
+    make: Callable[..., Rig], caplog: pytest.LogCaptureFixture
+) -> None:
+    rig = make()
+    rig.writer.breaker.failed("Postgres cannot be reached", hold_seconds=0)
+    rig.writer.run_once()
+    assert not rig.writer.breaker.is_open
+    told = [each.getMessage() for each in caplog.records]
+    assert "waits for Postgres any more" in told[-1]
+    assert not any("takes writes again" in each for each in told)
+
+
 def test_journals_that_have_arrived_are_not_asked_for_again_and_again(make: Callable[..., Rig], stored: Stored) -> None:
     for first in range(0, 30, 3):
         dead = make()

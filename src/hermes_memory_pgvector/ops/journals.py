@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 FOLDER_NAME = "journal"
 UNNAMED = "a process that has just started"
+ENDED = "ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,7 @@ def report(home: Path, marks: dict[str, int] | None) -> JournalReport:
     for writer in journal.writers():
         mark = (marks or {}).get(writer, 0)
         depth = journal.depth(writer, mark)
-        owner = owners.get(writer, "ended")
+        owner = owners.get(writer, ENDED)
         newer = depth.records > 0 and _is_for_newer(journal.read(writer, mark, max_records=1, max_bytes=1))
         found.append(WriterDepth(writer, owner, depth.records, depth.bytes, depth.oldest_age_seconds, newer))
     stats = journal.stats()

@@ -57,6 +57,15 @@ def check_transactions(connection: Connection) -> None:
         ping(connection)
 
 
+def read_only_reason(connection: Connection) -> str:
+    """Why the database takes no writes; empty where it does."""
+    row: Any = connection.execute(statement("overview/read_only")).fetchone()
+    is_standby, is_read_only = row
+    if is_standby:
+        return "it is a standby"
+    return "transactions are read-only there" if is_read_only else ""
+
+
 def server_facts(connection: Connection) -> ServerFacts:
     """The server, its extensions and our role; works before any migration."""
     row: Any = connection.execute(statement("overview/server")).fetchone()

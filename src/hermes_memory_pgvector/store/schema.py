@@ -58,7 +58,7 @@ def verify(connection: Connection) -> SchemaState:
     """
     row: Any = connection.execute("SELECT to_regclass('hermes_pgvector_migrations')").fetchone()
     if row[0] is None:
-        raise SchemaError(f"the database has no schema of ours yet; run: {MIGRATE_COMMAND}")
+        raise SchemaError(_missing(connection))
     row = connection.execute(statement("schema/state")).fetchone()
     version, pgvector, may_write, server, role, is_superuser = row
     if (version or 0) < wanted_version():
@@ -74,6 +74,18 @@ def verify(connection: Connection) -> SchemaState:
     if not may_write:
         raise SchemaError(f'role "{role}" may not write; run: {MIGRATE_COMMAND} --runtime-role {role}')
     return SchemaState(int(version), str(pgvector), int(server), str(role), bool(is_superuser))
+
+
+def _missing(connection: Connection) -> str:
+    """What to do where the role sees no schema of ours: there may be one that its search_path does not lead to."""
+    found: Any = connection.execute(statement("schema/elsewhere")).fetchone()
+    if found is None:
+        return f"the database has no schema of ours yet; run: {MIGRATE_COMMAND}"
+    place, role, path = found
+    return (
+        f'our tables are in the schema "{place}", where the search_path of role "{role}" ({path}) does not lead; '
+        f"reset it with ALTER ROLE, or, for tables in another schema, run: {MIGRATE_COMMAND}"
+    )
 
 
 def readable_version(connection: Connection) -> int:

@@ -136,7 +136,11 @@ class Writer(Service):
             hold = HELD_SECONDS if isinstance(error, Held) else HOLD_SECONDS if waits_for_operator else None
             self.breaker.failed(str(error), hold_seconds=hold)
             return max(0.05, self.breaker.retry_in())
-        self.breaker.succeeded()
+        if self.is_stopping:
+            # It may have been kept from trying.
+            self.breaker.released()
+        else:
+            self.breaker.succeeded()
         return 0.0 if self._progress.own_waits or not self._visited_at else self._quiet_seconds()
 
     @property
@@ -208,7 +212,11 @@ class Writer(Service):
 
     def _is_due(self) -> bool:
         now = time.monotonic()
-        return self._progress.own_waits or now - self._visited_at >= VISIT_SECONDS or self._is_check_due(now)
+        return self._progress.own_waits or self._is_visit_due(now) or self._is_check_due(now)
+
+    def _is_visit_due(self, now: float) -> bool:
+        """Whether to look at others' journals: in an outage always, for only a write shows that it is over."""
+        return self.breaker.is_open or now - self._visited_at >= VISIT_SECONDS
 
     def _is_check_due(self, now: float) -> bool:
         """Whether to compare marks again."""
@@ -241,7 +249,7 @@ class Writer(Service):
         if self._progress.own_waits:
             self._drain(own)
         now = time.monotonic()
-        if now - self._visited_at >= VISIT_SECONDS:
+        if self._is_visit_due(now):
             self._visited_at = now
             self._visit_others(own)
         if self._is_check_due(now):
@@ -392,7 +400,7 @@ class Writer(Service):
         self._progress.arrived(writer, mark, count)
         if self.breaker.is_open:
             self._outage_stored += count
-            if not self._progress.own_waits:
+            if count and not self._progress.own_waits:
                 self.breaker.succeeded()
         if count:
             self._meters.count(BATCHES)
@@ -405,6 +413,9 @@ class Writer(Service):
 
     def _outage_ends(self, status: BreakerStatus) -> None:
         seconds = time.time() - (status.since or time.time())
+        if not self._outage_stored:
+            logger.warning("after %.0f s nothing that this process could store waits for Postgres any more", seconds)
+            return
         logger.warning(
             "Postgres takes writes again after %.0f s; %d waiting records were stored", seconds, self._outage_stored
         )

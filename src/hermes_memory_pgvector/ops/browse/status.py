@@ -206,10 +206,14 @@ def _rows(counted: Mapping[str, Any]) -> str:
 
 
 def _waits(report: JournalReport, *, is_known: bool) -> str:
+    from hermes_memory_pgvector.ops.journals import ENDED
+
     if not is_known:
         # Without watermarks, what has been stored and is kept for a while cannot be told from what waits.
         waiting = sum(each.writer_waiting for each in report.processes)
-        return f"{amounts.count(waiting, 'record')} of live processes waiting for Postgres"
+        told = f"{amounts.count(waiting, 'record')} of live processes waiting for Postgres"
+        ended = sum(each.records for each in report.writers if each.process == ENDED)
+        return f"{told}, and of ended ones at most {ended:,}" if ended else told
     oldest = f", the oldest for {amounts.seconds(report.oldest_age_seconds)}" if report.records else ""
     return f"{amounts.count(report.records, 'record')} waiting for Postgres{oldest}"
 

@@ -12,6 +12,11 @@ SELECT count(*) FROM (
 ) AS missing;
 
 
+-- read_only --
+-- Does the server take no writes, or not from this role in this database?
+SELECT pg_is_in_recovery(), current_setting('transaction_read_only')::boolean;
+
+
 -- redacted --
 -- How many secrets were masked in what is stored, by kind.
 SELECT kind, sum(found)::bigint AS found

@@ -1,3 +1,11 @@
+-- elsewhere --
+-- Which schema has our tables, as far as this role may use it, and where does its search_path lead instead?
+SELECT relnamespace::regnamespace::text, current_user::text, current_setting('search_path')
+FROM pg_catalog.pg_class
+WHERE relname = 'hermes_pgvector_migrations' AND relkind = 'r' AND has_schema_privilege(relnamespace, 'USAGE')
+ORDER BY relnamespace LIMIT 1;
+
+
 -- installation_id --
 -- Which installation is this?
 SELECT id::text FROM hermes_pgvector_installation;

@@ -119,7 +119,12 @@ def _server(connection: Connection, where: str) -> Iterator[Finding]:
     facts = overview.server_facts(connection)
     owns = ", which owns the tables" if facts.owns_tables else ""
     told = f"Postgres {facts.version}, pgvector {facts.pgvector}, {amounts.size(facts.database_bytes)}"
-    yield ok("database", f"{where}; {told}; agents connect as {facts.role}{owns}")
+    said, refusal = f"{where}; {told}; agents connect as {facts.role}{owns}", overview.read_only_reason(connection)
+    if refusal:
+        hint = "let dsn name the primary, or reset default_transaction_read_only of the role, database or server"
+        yield problem("database", f"nothing is stored, for the database takes no writes: {refusal}; {said}", hint)
+    else:
+        yield ok("database", said)
     if facts.pgvector is None:
         yield problem("pgvector", "the extension is not installed in this database", "hermes-pgvector migrate")
     elif not schema.is_recent(facts.pgvector):
