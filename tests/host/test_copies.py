@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,12 +25,6 @@ ANSWER = "The night ferry to the outer islands departs from gate seven on Sunday
 OTHER = "Who repairs the brass clock in the reading room of the town library?"
 OWN_SERVER = "deep"
 """This profile has a server of its own; the others share the root home's."""
-KILLED_MOVE = """
-import os, signal, sys
-from pathlib import Path
-from hermes_memory_pgvector.ops.setup.moving_in import move_in
-move_in(Path(sys.argv[1]), lambda lines: os.kill(os.getpid(), signal.SIGKILL))
-"""
 OTHER_ANSWER = "The brass clock in the reading room is repaired by the watchmaker from Elm Street."
 
 
@@ -150,31 +142,6 @@ def _export_and_import(cloned: BareHome, tmp_path: Path) -> None:
         cloned, profile(cloned, "imported"), "brass clock watchmaker", "--theme", OWN_SERVER
     )
     assert EmbeddedPostgres(profile(cloned, "labour") / "pgvector").status().pid == before
-
-
-def test_the_memories_of_a_server_of_its_own_move_in_once(cloned: BareHome) -> None:
-    mover = profile(cloned, "mover")
-    cloned.run("profile", "create", "mover", "--clone-all", "--clone-from", "work", "--no-alias")
-    try:
-        setting = ("--hermes-home", str(mover))
-        assert cloned.command("hermes-pgvector", "config", "set", "own_server", "true", *setting).code == 0
-        assert cloned.run("-p", "mover", "-z", OTHER).out.strip() == OTHER_ANSWER
-        assert cloned.command("hermes-pgvector", "config", "unset", "own_server", *setting).code == 0
-        assert server_of(mover) == mover / "pgvector", "a server that is there keeps working"
-        killed = cloned.command("python", "-c", KILLED_MOVE, str(mover))
-        assert killed.code == -signal.SIGKILL, killed
-        assert server_of(mover) == mover / "pgvector", "a move that was killed has changed nothing"
-        assert OTHER_ANSWER in recalled(cloned, mover, "brass clock watchmaker")
-        for rows_moved in (2, None):
-            done = cloned.command("hermes-pgvector", "up", "--all-profiles", "--yes")
-            assert done.code == 0, done
-            assert (f"profile mover: {rows_moved} rows moved" in done.out) == (rows_moved is not None)
-            assert server_of(mover) == cloned.path / "pgvector"
-            assert not list((mover / "pgvector").glob(".moving-*")), "no plain texts are left"
-            found = json.loads(recalled(cloned, mover, "brass clock watchmaker", "--json"))
-            assert [hit["content"] for hit in found["results"]].count(OTHER_ANSWER) == 1
-    finally:
-        shutil.rmtree(mover)
 
 
 def test_every_home_has_its_memory_after_backup_and_import(cloned: BareHome, tmp_path: Path) -> None:
