@@ -115,7 +115,9 @@ def deliver(commands: Commands, home: Path) -> None:
 
 def test_what_was_forgotten_after_a_backup_stays_out_when_it_is_put_back(installation: Commands) -> None:
     here, file = installation, installation.folder / "old.tar"
-    (here.home / "memories").mkdir()
+    coder = here.home / "profiles" / "coder"
+    for home in (here.home, coder):
+        (home / "memories").mkdir()
     live = agent_home(here.home)
     live.provider("live").sync_turn("Anna Schmidt moors at the quay", "Noted for Anna\u00a0Schmidt", session_id="s1")
     live.provider("live").on_memory_write("add", "memory", "Anna Schmidt likes tea", metadata={})
@@ -128,12 +130,22 @@ def test_what_was_forgotten_after_a_backup_stays_out_when_it_is_put_back(install
     assert "Saying 1 of hermes." in contents(here.home)
     back = here.call("backup", "restore", str(file), "--execute")
     assert back.code == 0, back
+    said = " ".join(back.out.split())
+    assert "2 memories, 10 turns, 2 themes" in said
+    assert "2 memories and 7 turns that were forgotten since stay out" in said
+    assert "would be" not in said
     there = stored(here.home)
     assert "Schmidt" not in there.everything()
     assert there.themes() == {"hermes"}
     assert "Saying 1 of hermes." in contents(here.home)
     verified = here.call("forget", "--verify", str(done.json["receipt"]), "--match", "Anna Schmidt", "--json")
     assert (verified.code, "there is no receipt" in verified.err) == (1, True), verified
+
+    # The profile beside it is this machine's, although nobody has reached the database from there yet.
+    (coder / "memories" / "USER.md").write_text("Saying 1 of hermes.", encoding="utf-8")
+    again = here.call("forget", "--match", "Saying 1 of hermes.", "--execute", "--json")
+    assert (again.code, again.json["receipt"]) == (0, 3), again
+    assert (coder / "memories" / "USER.md").read_text(encoding="utf-8") == ""
 
 
 def test_what_was_acknowledged_comes_back_once_on_another_machine(installation: Commands, tmp_path: Path) -> None:

@@ -421,7 +421,7 @@ def test_a_server_whose_clock_is_ahead_refuses_nothing_new(home: Home, monkeypat
     assert len(home.stored.turns("trading")) == 2
 
 
-@pytest.mark.parametrize("step", ["erase", "insert", "append", "take_out", "commit"])
+@pytest.mark.parametrize("step", ["erase", "insert", "take_out", "committed", "keep"])
 def test_whoever_is_killed_at_any_step_runs_it_again(home: Home, step: str) -> None:
     home.provider().sync_turn(f"{CANARY} called about the delivery", OTHER, session_id="s1")
     home.provider().on_memory_write("add", "memory", f"{CANARY} likes tea", metadata={})
@@ -433,15 +433,59 @@ def test_whoever_is_killed_at_any_step_runs_it_again(home: Home, step: str) -> N
     command = [sys.executable, str(program), step, "--hermes-home", str(home.path), "forget", "--match", CANARY]
     done = subprocess.run([*command, "--execute"], capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    assert home.stored.count("receipts") == (step == "commit")
+    assert home.stored.count("receipts") == (step in ("committed", "keep"))
+    # Nothing is barred without a receipt: a backup that is put back now loses nothing.
+    assert (home.folder / "forgotten.bars").exists() == (step == "keep")
     again = home.commands.call("forget", "--match", CANARY, "--execute", "--json")
     assert again.code == 0, again
     assert home.hits() == []
     assert home.memory_text() == "Wifi is hummingbird"
+    assert barred(home) == set(home.stored.rows("SELECT encode(mark, 'hex'), receipt FROM forgotten"))
     receipts = home.commands.call("list", "receipts", "--json").json["rows"]
     assert all(
         home.commands.call("forget", "--verify", str(each["id"]), "--match", CANARY).code == 0 for each in receipts
     )
+
+
+def barred(home: Home) -> set[tuple[str, int]]:
+    lines = (home.folder / "forgotten.bars").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == len(set(lines))
+    return {(mark, int(receipt)) for _, mark, _, receipt in map(str.split, lines)}
+
+
+def test_what_a_home_could_not_remember_is_named_and_written_later(home: Home) -> None:
+    home.provider().sync_turn(f"{CANARY} called about the delivery", OTHER, session_id="s1")
+    home.memory_file(f"{CANARY} is 52", target="USER.md")
+    home.settle()
+    home.close()
+    file = home.folder / "forgotten.bars"
+    file.mkdir()
+    done = home.commands.call("forget", "--match", CANARY, "--execute", "--json")
+    assert (done.code, [str(file) in each["text"] for each in done.json["left"]]) == (3, [True]), done
+    assert (home.hits(), home.memory_text("USER.md")) == ([], "")
+    receipt = str(done.json["receipt"])
+    assert home.commands.call("forget", "--verify", receipt).code == 3
+    file.rmdir()
+    assert home.commands.call("forget", "--verify", receipt).code == 0
+    whole = file.read_text(encoding="utf-8")
+    assert barred(home) == set(home.stored.rows("SELECT encode(mark, 'hex'), receipt FROM forgotten"))
+
+    # The machine ended while it was written; whoever forgets next, even in vain, writes the rest.
+    file.write_text(whole[: len(whole) // 3], encoding="utf-8")
+    assert home.commands.call("forget", "m4711", "--execute").code == 1
+    assert set(file.read_text(encoding="utf-8").splitlines()) >= set(whole.splitlines())
+
+
+def test_a_number_of_a_receipt_is_above_that_of_every_mark(home: Home) -> None:
+    home.provider().sync_turn(f"{CANARY} called about the delivery", OTHER, session_id="s1")
+    home.settle()
+    home.close()
+    with psycopg.connect(home.database.owner_dsn) as owner:
+        owner.execute("INSERT INTO forgotten (mark, until, receipt) VALUES ('of before', '2026-01-01', 70)")
+    numbers = [
+        home.commands.call("forget", "--match", each, "--execute", "--json").json["receipt"] for each in (CANARY, OTHER)
+    ]
+    assert numbers == [71, 72]
 
 
 KILLED = """
@@ -462,9 +506,11 @@ def killed_after(module, name):
     setattr(module, name, run)
 
 step = sys.argv.pop(1)
-where = {"erase": (rows, "erase"), "insert": (marks, "insert"), "append": (bars, "append"),
-         "take_out": (host, "take_out"), "commit": (forget, "command")}
-killed_after(*where[step])
+where = {"erase": (rows, "erase"), "insert": (marks, "insert"), "take_out": (host, "take_out"), "keep": (bars, "_add")}
+if step == "committed":
+    bars._add = kill
+else:
+    killed_after(*where[step])
 sys.exit(main())
 """
 

@@ -132,6 +132,12 @@ def of_receipt(connection: Connection, receipt: int) -> dict[bytes, datetime]:
     return {bytes(mark): until for mark, until in rows}
 
 
+def named(connection: Connection, others: Sequence[int]) -> list[tuple[bytes, datetime, int]]:
+    """The marks of all receipts but those, each with its time and its receipt."""
+    rows: list[Any] = connection.execute(statement("gate/named"), {"others": list(others)}).fetchall()
+    return [(bytes(mark), until, receipt) for mark, until, receipt in rows]
+
+
 def insert(connection: Connection, receipt: int, marks: Mapping[bytes, datetime]) -> int:
     """Set marks, with the gate closed; how many are new. None reaches into the future, whoever's clock is wrong."""
     told = list(marks.items())

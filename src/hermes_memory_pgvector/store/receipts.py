@@ -29,9 +29,16 @@ class Receipt:
 
 
 def number(connection: Connection) -> int:
-    """The number of the next receipt."""
-    row: Any = connection.execute(statement("forget/next_receipt")).fetchone()
+    """The number of the next receipt, with the gate closed; no receipt and no mark has had it."""
+    marked: Any = connection.execute(statement("gate/last_receipt")).fetchone()
+    row: Any = connection.execute(statement("forget/next_receipt"), {"marked": marked[0]}).fetchone()
     return int(row[0])
+
+
+def of_expiry(connection: Connection) -> list[int]:
+    """The numbers of the receipts of what nobody named: it was only kept too long."""
+    rows: list[Any] = connection.execute(statement("forget/of_expiry")).fetchall()
+    return [number for (number,) in rows]
 
 
 def insert(connection: Connection, receipt: Receipt) -> None:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hermes_memory_pgvector import files
 from hermes_memory_pgvector.config.home import private_folder
@@ -26,9 +28,14 @@ from hermes_memory_pgvector.ops.carry.ends import End, end_of
 from hermes_memory_pgvector.ops.journals import users_of
 from hermes_memory_pgvector.terminal.operation import Note, Plan, command
 
+if TYPE_CHECKING:
+    from hermes_memory_pgvector.ops.forget.rows import Findings
+
 RESTORE_SECONDS = 24 * 3600.0
 NAMES = ("journal", "home-id", "identity.key", "database.json")
 Said = Callable[[str], None]
+Erased = dict[str, tuple[int, int]]
+"""By theme: memories and turns, as in a manifest."""
 
 
 def restore(path: Path, root: Path, admin: str | None, said: Said, *, execute: bool) -> Plan:
@@ -38,28 +45,47 @@ def restore(path: Path, root: Path, admin: str | None, said: Said, *, execute: b
     ends = {each.home: _end(root / each.home, admin) for each in manifest.servers}
     users = {user: None for each in manifest.homes for user in users_of(root / each.home)}
     notes = [Note("note", f"made on {manifest.made_at[:19].replace('T', ' ')} UTC by version {manifest.version}")]
-    for end in ends.values():
-        notes += _held(end)
+    replaced = [note for end in ends.values() for note in _held(end)]
     if users and execute:
         raise ConfigError(f"{', '.join(users)} uses this memory; stop it first, nothing was changed")
     if not execute:
-        notes += [Note("warning", f"{user} uses this memory; stop it first") for user in users]
+        notes += replaced + [Note("warning", f"{user} uses this memory; stop it first") for user in users]
         return Plan(f"restore into {root}:", "", counted(manifest), (), False, notes)
-    aside = _carry_out(path, root, ends, said)
+    aside, erased = _carry_out(path, root, ends, said)
     troubles = _settle(manifest, root)
+    notes += _stays_out(erased)
     notes += [
         Note("note", f"what was there before is in {each}; delete it when you no longer need it") for each in aside
     ]
     notes += [Note("warning", f"settings of the backup are not in force: {trouble}") for trouble in troubles]
     notes.append(Note("note", "next", then=command("up")))
-    return Plan("restore", f"restored into {root}", counted(manifest), (), True, notes)
+    return Plan("restore", f"restored into {root}", counted(manifest, erased), (), True, notes)
 
 
-def counted(manifest: Manifest) -> dict[str, int]:
-    """What an archive holds, in numbers."""
-    themes = manifest.themes
-    memories, turns = (sum(each[place] for each in themes.values()) for place in (0, 1))
-    return {"memories": memories, "turns": turns, "themes": len(themes), "homes": len(manifest.homes)}
+def counted(manifest: Manifest, erased: Erased | None = None) -> dict[str, int]:
+    """What an archive holds, in numbers; without what was erased of it."""
+    gone = erased or {}
+    held = {
+        theme: (memories - gone.get(theme, (0, 0))[0], turns - gone.get(theme, (0, 0))[1])
+        for theme, (memories, turns) in manifest.themes.items()
+    }
+    memories, turns = (sum(each[place] for each in held.values()) for place in (0, 1))
+    themes = sum(any(each) or theme not in gone for theme, each in held.items())
+    return {"memories": memories, "turns": turns, "themes": themes, "homes": len(manifest.homes)}
+
+
+def _stays_out(erased: Erased) -> list[Note]:
+    told = [sum(each[place] for each in erased.values()) for place in (0, 1)]
+    words = [
+        f"{count} {name[0] if count == 1 else name[1]}"
+        for count, name in zip(told, (("memory", "memories"), ("turn", "turns")), strict=True) if count
+    ]  # fmt: skip
+    return [Note("note", f"{' and '.join(words)} that were forgotten since stay out")] if words else []
+
+
+def _by_theme(found: Findings) -> Erased:
+    memories, turns = Counter(theme for theme, _ in found.entries), Counter(theme for theme, _ in found.turns)
+    return {theme: (memories[theme], turns[theme]) for theme in memories | turns}
 
 
 def _end(home: Path, admin: str | None) -> End:
@@ -87,11 +113,12 @@ def _held(end: End) -> list[Note]:
     return []
 
 
-def _carry_out(path: Path, root: Path, ends: dict[str, End], said: Said) -> list[Path]:
+def _carry_out(path: Path, root: Path, ends: dict[str, End], said: Said) -> tuple[list[Path], Erased]:
     from hermes_memory_pgvector.ops.forget import bars
     from hermes_memory_pgvector.server.server import RUNTIME_ROLE, EmbeddedPostgres
 
     stamp, aside = time.time_ns(), []
+    erased: Erased = {}
     with tempfile.TemporaryDirectory(prefix=".restoring-", dir=private_folder(root)) as name:
         folder = Path(name)
         said("unpacking")
@@ -115,8 +142,10 @@ def _carry_out(path: Path, root: Path, ends: dict[str, End], said: Said) -> list
             said("what was forgotten since")
             homes = [data_folder(root / home.home) for home in manifest.homes if home.server == server.home]
             with ends[server.home].opened() as side, side.connection.transaction():
-                bars.apply(side.connection, homes)
-    return aside
+                for theme, (memories, turns) in _by_theme(bars.apply(side.connection, homes)).items():
+                    before = erased.get(theme, (0, 0))
+                    erased[theme] = before[0] + memories, before[1] + turns
+    return aside, erased
 
 
 def _fill(end: End, home: Path, dump: Path, folder: Path, said: Said) -> None:

@@ -1,45 +1,58 @@
 """What a home remembers of what was forgotten, so that a restored backup does not bring it back.
 
 `forgotten.bars` lies in the home's folder and is only added to: a line for each mark, with the installation that makes
-such marks, its time and its receipt. A database that is restored gets the marks of its installation, and whatever has
-one of them goes before anybody uses it.
+such marks, its time and its receipt. It follows the database, and nothing is in it that was not forgotten there. A
+database that is restored gets the marks of its installation, and whatever has one of them goes before anybody uses it.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
 from hermes_memory_pgvector import files
+from hermes_memory_pgvector.config.settings_file import data_folder
 from hermes_memory_pgvector.ops.forget import marked, rows
+from hermes_memory_pgvector.ops.forget.rows import Findings
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.store import gate, marks
+from hermes_memory_pgvector.store import gate, marks, receipts
+from hermes_memory_pgvector.terminal.operation import Note
 
 NAME: Final = "forgotten.bars"
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def append(folder: Path, key: bytes, receipt: int, made: Mapping[bytes, datetime]) -> None:
-    """Remember marks in the folder of a home."""
-    if not folder.is_dir():
-        return
-    own = _name_of(key)
-    lines = "".join(f"{own} {mark.hex()} {marks.micros(until)} {receipt}\n" for mark, until in made.items())
-    handle = os.open(folder / NAME, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    with open(handle, "ab") as file:  # noqa: PTH123 - a descriptor
-        files.give(file.fileno(), files.owner_of(folder))
-        file.write(lines.encode())
-        file.flush()
-        os.fsync(file.fileno())
+def lines(connection: Connection) -> list[str]:
+    """All that was forgotten by name in a database, as a home remembers it."""
+    own = _name_of(marks.key(connection))
+    named = marks.named(connection, receipts.of_expiry(connection))
+    return [f"{own} {mark.hex()} {marks.micros(until)} {receipt}" for mark, until, receipt in named]
 
 
-def apply(connection: Connection, folders: Iterable[Path]) -> dict[str, int]:
-    """Take out of a restored database what these homes remember to be forgotten; how much there was."""
+def keep(homes: Iterable[Path], told: Sequence[str]) -> list[Note]:
+    """Add to the files of these homes the lines that they do not have; those that cannot be written, in words.
+
+    Only what is committed may come here. Whoever was killed before this leaves it to the next one.
+    """
+    unwritten = []
+    for folder in (data_folder(home) for home in homes):
+        try:
+            if told and folder.is_dir():
+                _add(folder, told)
+        except OSError as error:
+            text = f"{folder / NAME} was not written ({error.strerror}): a backup of before would bring it back"
+            unwritten.append(Note("warning", text, "mend that, and forget again or prove the receipt: both write it"))
+    return unwritten
+
+
+def apply(connection: Connection, folders: Iterable[Path]) -> Findings:
+    """Take out of a restored database what these homes remember to be forgotten; what there was."""
     gate.close(connection)
     own = _name_of(marks.key(connection))
     by_receipt: dict[int, dict[bytes, datetime]] = defaultdict(dict)
@@ -51,11 +64,29 @@ def apply(connection: Connection, folders: Iterable[Path]) -> dict[str, int]:
     for receipt, made in by_receipt.items():
         marks.insert(connection, receipt, made)
     if not by_receipt:
-        return {}
+        return Findings()
     told = {mark: until for made in by_receipt.values() for mark, until in made.items()}
     found = marked.find(connection, gate.look(connection), told)
     rows.erase(connection, found, ())
-    return {name: count for name, count in found.counts().items() if count}
+    return found
+
+
+def _add(folder: Path, told: Iterable[str]) -> None:
+    handle = os.open(folder / NAME, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    with open(handle, "a+b") as file:  # noqa: PTH123 - a descriptor
+        files.give(file.fileno(), files.owner_of(folder))
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        before = file.read()
+        known = set(before.decode("utf-8", "replace").split("\n"))
+        missing = [line for line in told if line not in known]
+        if not missing:
+            return
+        # The machine may have ended while a line was written.
+        begin = "\n" if before and not before.endswith(b"\n") else ""
+        file.write((begin + "\n".join(missing) + "\n").encode())
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _lines(path: Path) -> Iterator[tuple[str, bytes, datetime, int]]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_memory_pgvector.config.home import ID_NAME, home_id, homes_of
 from hermes_memory_pgvector.config.settings import MEBIBYTE
-from hermes_memory_pgvector.config.settings_file import data_folder
+from hermes_memory_pgvector.config.settings_file import data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import Journal, Record, codec
 from hermes_memory_pgvector.journal.lock import WriterLock
@@ -37,8 +37,16 @@ PORTION: Final = 500
 
 def database_homes(home: Path) -> list[Path]:
     """This home, and those beside it whose journals go to the same database."""
-    own = _installation(home)
-    return [home, *(each for each in homes_of(home) if each != home and own and _installation(each) == own)]
+    own, where = _installation(home), _settled_place(home)
+
+    def is_beside(each: Path) -> bool:
+        known = _installation(each)
+        if known and own:
+            return known == own
+        # One whose backup was put back learns its database when it reaches it; till then its settings say which.
+        return (data_folder(each) / ID_NAME).is_file() and where is not None and _settled_place(each) == where
+
+    return [home, *(each for each in homes_of(home) if each != home and is_beside(each))]
 
 
 def drain(homes: Sequence[Path]) -> list[Note]:
@@ -131,3 +139,11 @@ def _installation(home: Path) -> str:
         return ""
     known = installation.read(folder, home_id(home))
     return "" if known is None or known.identity is None else known.identity.installation
+
+
+def _settled_place(home: Path) -> tuple[str, Path | None] | None:
+    """Where the settings of a home lead; None for settings that cannot be used."""
+    settings = load(home).settings
+    if settings.hold:
+        return None
+    return installation.place(settings.dsn), None if settings.dsn else parts.server_folder(home, settings)

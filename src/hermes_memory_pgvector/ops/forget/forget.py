@@ -2,7 +2,8 @@
 
 What waits is stored first. Then one transaction, beside which nothing is stored: rows are found and deleted by number,
 marks keep what was said before from coming back, entries leave MEMORY.md and USER.md, and a receipt says how much there
-was and what is left. Whoever is killed before its end has forgotten nothing, and runs it again.
+was and what is left. Whoever is killed before its end has forgotten nothing, and runs it again. Once that is committed,
+the homes remember it for backups that are put back; what is missing there, the next one adds.
 """
 
 from __future__ import annotations
@@ -108,14 +109,18 @@ class _Request:
 
     def run(self, *, execute: bool) -> Forgetting:
         """Look, or do it."""
-        from hermes_memory_pgvector.config.settings_file import data_folder
         from hermes_memory_pgvector.ops.forget import bars, drain, host, rows
-        from hermes_memory_pgvector.store import gate, marks, schema
+        from hermes_memory_pgvector.store import gate, schema
 
         with self.memory.reading() as connection:
             schema.verify(connection)
+            told = bars.lines(connection) if execute else []
         homes = drain.database_homes(self.memory.home)
-        left = drain.drain(homes) if execute else []
+        left = []
+        if execute:
+            # An earlier one may have been killed before it could; this one may find nothing, and end here.
+            bars.keep(homes, told)
+            left = drain.drain(homes)
         with self._transaction() as connection:
             if execute:
                 gate.close(connection)
@@ -134,11 +139,11 @@ class _Request:
             notes = [*_notes(standing, messages, is_done=execute), *self._elsewhere(connection, homes)]
             receipt = None
             if execute:
-                receipt, made = self._finish(connection, opened, found, messages, counts, [*left, *notes])
+                receipt = self._finish(connection, opened, found, messages, counts, [*left, *notes])
                 host.take_out(standing)
-                for home in homes:
-                    bars.append(data_folder(home), marks.key(connection), receipt, made)
+                told = bars.lines(connection)
         if receipt is not None:
+            left += bars.keep(homes, told)
             notes.append(
                 Note("note", f"receipt {receipt}; to prove it", then=command("forget", "--verify", str(receipt)))
             )
@@ -205,8 +210,8 @@ class _Request:
         messages: Sequence[HostText],
         counts: Mapping[str, int],
         left: Sequence[Note],
-    ) -> tuple[int, dict[bytes, datetime]]:
-        """Set the marks, write the receipt and the audit row; return the receipt's number, and the marks."""
+    ) -> int:
+        """Set the marks, write the receipt and the audit row; return the receipt's number."""
         from hermes_memory_pgvector.ops import audit
         from hermes_memory_pgvector.store import marks, receipts
         from hermes_memory_pgvector.store.receipts import Receipt
@@ -225,7 +230,7 @@ class _Request:
             connection, actor, "forget", theme=(themes.pop() or "") if len(themes) == 1 else "",
             subject=f"receipt {number}", counts=told,
         )  # fmt: skip
-        return number, made
+        return number
 
     def _marks(
         self, connection: Connection, opened: Gate, found: Findings, messages: Sequence[HostText]

@@ -18,7 +18,7 @@ from hermes_memory_pgvector.config.settings_file import data_folder
 from hermes_memory_pgvector.errors import CareError
 from hermes_memory_pgvector.journal.frame import Frame
 from hermes_memory_pgvector.journal.segment import list_directory, walk_file
-from hermes_memory_pgvector.ops.forget import drain, host, marked, rows
+from hermes_memory_pgvector.ops.forget import bars, drain, host, marked, rows
 from hermes_memory_pgvector.ops.forget.named import Needle
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.postgres.pool import Connection
@@ -59,9 +59,11 @@ class Verified(Facts):
 
     @property
     def exit_code(self) -> int:
-        """0 where nothing is left, 1 where something of ours is, 3 where only what is the host's is."""
+        """0 where nothing is left, 1 where something of ours is, 3 for what is the host's, or cannot be written."""
         left = [each for each in self.places if each.found]
-        return 0 if not left else 1 if any(each.ours for each in left) else WORK_REMAINS
+        if any(each.ours for each in left):
+            return 1
+        return WORK_REMAINS if left or any(each.mark == "warning" for each in self.notes) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +106,13 @@ def verify(memory: Memory, number: int, match: str | None, theme: str | None) ->
         known = marks.of_receipt(connection, number)
         wanted = _Wanted(opened, known, needle, receipt.forgotten_at, theme)
         tables, new = _tables(connection, wanted)
+        told = bars.lines(connection)
     homes = drain.database_homes(memory.home)
+    # Whoever forgot may have been killed before the homes could remember it.
+    notes = [*_notes(needle), *bars.keep(homes, told)]
     places = [*tables, *(place for home in homes for place in _of_home(home, wanted))]
-    return Verified(
-        number, receipt.forgotten_at, tuple(receipt.named), new, tuple(places), (*_notes(needle), _verdict(places))
-    )
+    notes.append(_verdict(places))
+    return Verified(number, receipt.forgotten_at, tuple(receipt.named), new, tuple(places), tuple(notes))
 
 
 def _tables(connection: Connection, wanted: _Wanted) -> tuple[list[Place], int]:

@@ -64,8 +64,13 @@ SELECT id, payload FROM dead_letters ORDER BY id;
 
 
 -- next_receipt --
--- A number for a receipt.
-SELECT nextval('receipts_id_seq');
+-- A number for a receipt, above those of all receipts, and of all marks: after a backup was put back, some have none.
+SELECT greatest(nextval('receipts_id_seq'), (SELECT 1 + max(id) FROM receipts), 1 + %(marked)s::bigint);
+
+
+-- of_expiry --
+-- The receipts of what was only kept too long.
+SELECT id FROM receipts WHERE named = '{ttl_days}';
 
 
 -- reasons --

@@ -28,6 +28,16 @@ ON CONFLICT (mark, until) DO NOTHING;
 SELECT key FROM hermes_pgvector_installation;
 
 
+-- last_receipt --
+-- The highest number of a receipt that a mark has.
+SELECT coalesce(max(receipt), 0) FROM forgotten;
+
+
+-- named --
+-- The marks of all receipts but some.
+SELECT mark, until, receipt FROM forgotten WHERE receipt <> ALL (%(others)s::bigint[]) ORDER BY receipt;
+
+
 -- of_receipt --
 -- The marks of a receipt.
 SELECT mark, until FROM forgotten WHERE receipt = %(receipt)s::bigint;
