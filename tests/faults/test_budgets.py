@@ -90,8 +90,7 @@ def test_nothing_waits_for_a_broken_network(slow_home: AgentHome, proxy: Proxy, 
 
 
 def test_nothing_waits_for_a_frozen_server(slow_home: AgentHome, server: FaultyServer) -> None:
-    pids = server.pids
-    server.freeze()
+    pids = server.freeze()
     try:
         check(slow_home)
     finally:

@@ -85,8 +85,7 @@ def test_an_outage_is_told_once_at_its_beginning_and_once_at_its_end(
 def test_a_frozen_server_loses_nothing(home: AgentHome, server: FaultyServer) -> None:
     say(home, 1)
     expect(home, 1)
-    frozen = server.pids
-    server.freeze()
+    frozen = server.freeze()
     try:
         with promptly(HOOK_SECONDS):
             say(home, 2, 3)
