@@ -194,6 +194,29 @@ def test_recall_conversation_answers_inside_a_chat(
     assert said not in contents(elsewhere)
 
 
+def test_what_the_model_was_told_wrongly_it_hides_and_the_operator_brings_back(
+    gateway: Gateway, gateway_home: HermesHome, llm: ScriptedLLM
+) -> None:
+    wrong = "The harbour crane may lift ninety tons on windy days, said the new foreman."
+    gateway.chat(wrong, theme="cranes")
+    wait_until(lambda: len(gateway_home.stored.turns("cranes")) == 2)
+    look = Call("recall_conversation", {"query": "harbour crane tons on windy days"})
+    found = ask_with_tool(gateway, llm, "cranes", "How many tons may it lift? Search our talks.", look)
+    (hit,) = [each for each in found["results"] if each["content"] == wrong]
+    hide = Call("retract_memory", {"id": hit["ref"], "reason": "the plate on the crane says forty"})
+    done = ask_with_tool(gateway, llm, "cranes", "That was wrong; please take it out of your memory.", hide)
+    assert done == {"retracted": hit["ref"]}
+    again = ask_with_tool(gateway, llm, "cranes", "Search our talks about it once more.", look)
+    assert wrong not in contents(again)
+    gateway.chat("How many tons may the harbour crane lift on windy days?", theme="cranes")
+    assert wrong not in last_request(llm, "How many tons may the harbour crane lift").recalled
+    listed = gateway_home.command("hermes-pgvector", "list", "hidden", "--theme", "cranes")
+    assert "the plate on the crane says forty" in " ".join(listed.out.split())
+    back = gateway_home.command("hermes-pgvector", "mute", "--undo", hit["ref"], "--execute")
+    assert back.code == 0, back
+    assert wrong in contents(ask_with_tool(gateway, llm, "cranes", "And now, is it in our talks?", look))
+
+
 def test_another_theme_is_recalled_only_by_name(gateway: Gateway, gateway_home: HermesHome, llm: ScriptedLLM) -> None:
     fact = "The ferry company sells monthly tickets at pier four"
     remember(gateway, llm, "ferries", fact)
