@@ -12,6 +12,12 @@ from hermes_memory_pgvector.terminal import program as tree
 from hermes_memory_pgvector.terminal import render
 
 
+@pytest.fixture(autouse=True)
+def _called_by_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    # `start.py test` says that it is start.py.
+    monkeypatch.delenv("HERMES_PGVECTOR_COMMAND", raising=False)
+
+
 def completed(text: str, *arguments: str, prog: str = "hermes-pgvector") -> str:
     """The sentence as a command that was called like this prints it."""
     parser = tree.Parser(prog=prog)
