@@ -175,6 +175,9 @@ def set_up(folder: Path) -> Stage:
         admin.execute("CREATE DATABASE faults")
     owner, runtime = (make_conninfo(dsn, dbname="faults") for dsn in (info.owner_dsn, info.runtime_dsn))
     migrate.apply(owner, runtime_role=RUNTIME_ROLE, model=ModelSpec("faults", 64))
+    with psycopg.connect(owner, autocommit=True) as admin:
+        # The first hard stop must not take the tables along.
+        admin.execute("CHECKPOINT")
     settings = {
         "dsn": runtime, "embed_url": "http://127.0.0.1:9/", "embed_on_write": False, "bulk_sync_on_init": False,
         "turn_min_chars": 1, "journal_max_mb": 4096,
