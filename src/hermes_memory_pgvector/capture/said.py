@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from hermes_memory_pgvector.capture.transcript import Turn
+from hermes_memory_pgvector.text.masks import MASK
 
 SessionKey = tuple[str, str]
 """(theme, session id)"""
@@ -68,10 +69,10 @@ class Said:
                 conversation.found.discard(digest)
                 _remember(conversation.begun, digest, MAX_EXCHANGES)
 
-    def report(self, key: SessionKey, question: Turn | None, forms: Sequence[tuple[str, str]]) -> list[bool]:
+    def report(self, key: SessionKey, question: Turn | None, forms: Sequence[tuple[str, ...]]) -> list[bool]:
         """An exchange is complete: whether each of its turns is new.
 
-        Each comes as the digest of its words and that of the words the transcript has for it.
+        Each comes as the digest of its words and those of the words that transcripts may have for it.
         """
         with self._lock:
             conversation = self._of(key)
@@ -88,7 +89,7 @@ class Said:
             if found is None:
                 found = _Exchange(asked)
                 conversation.exchanges.append(found)
-            found.turns = tuple(digest for digest, _ in forms)
+            found.turns = tuple(digests[0] for digests in forms)
             return new
 
     def find(self, key: SessionKey, turns: Iterable[Turn]) -> list[tuple[Turn, bool]]:
@@ -98,6 +99,9 @@ class Said:
             new = []
             for turn in turns:
                 digest = turn.digest
+                if MASK.search(turn.content) and turn.outline in conversation.known:
+                    # Reported before the host knew that it has something to hide.
+                    continue
                 is_begun = digest in conversation.begun
                 if is_begun or digest not in conversation.known:
                     conversation.begun.pop(digest, None)

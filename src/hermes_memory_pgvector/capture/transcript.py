@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
+from hermes_memory_pgvector.text import masks
 from hermes_memory_pgvector.text.clean import capped, clean, text_of, turn_digest
 from hermes_memory_pgvector.text.names import MAX_NAME_CHARS
 from hermes_memory_pgvector.values import TARGETS, Role, Target
@@ -47,6 +48,11 @@ class Turn(NamedTuple):
     def digest(self) -> str:
         """Hex digest that identifies these words within a session."""
         return turn_digest(self.role, self.content)
+
+    @property
+    def outline(self) -> str:
+        """Hex digest of the words without what a host may hide in them."""
+        return turn_digest(self.role, masks.outline(self.content))
 
 
 class Line(NamedTuple):

@@ -17,6 +17,7 @@ from hermes_memory_pgvector.capture.said import Said, SessionKey
 from hermes_memory_pgvector.capture.transcript import CleanUser, Line, Turn
 from hermes_memory_pgvector.clock import Clock
 from hermes_memory_pgvector.config.settings import Settings
+from hermes_memory_pgvector.text.masks import may_be_masked
 from hermes_memory_pgvector.text.names import MAX_NAME_CHARS
 from hermes_memory_pgvector.values import AddTurn, JudgeMemories, Moment, RowOrigin, Session, UndoTurns, WriteItem
 
@@ -52,7 +53,11 @@ class TurnCapture:
         turns = [turn for turn in (question, answer) if turn is not None]
         kept = worth_keeping(turns, settings)
         self.said.count_short(sum(not transcript.is_noise(turn.content, 0) for turn in turns) - len(kept))
-        new = self.said.report(_key(session), question, [(turn.digest, self._shown(turn, messages)) for turn in turns])
+        forms = [
+            (turn.digest, self._shown(turn, messages), *([turn.outline] if may_be_masked(turn.content) else []))
+            for turn in turns
+        ]
+        new = self.said.report(_key(session), question, forms)
         return [
             *(
                 self._turn(session, turn, now, judgement, author if turn is question else {}, is_live=True)

@@ -7,18 +7,15 @@ say anything.
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from hermes_memory_pgvector.mirror import memory_file
 from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES
+from hermes_memory_pgvector.text.masks import MASK
 from hermes_memory_pgvector.text.secrets import Masker
 from hermes_memory_pgvector.values import FileSays, Target
-
-_MASK = re.compile(r"\[redacted[^\]\n]{0,60}\]|\*{3,64}|\S{0,6}\.\.\.\S{4}")
-"""How hosts and this package write what they hide."""
 
 
 class FileNews:
@@ -35,7 +32,7 @@ class FileNews:
 
     def has_mask(self, text: str) -> bool:
         """Whether something in a text is hidden."""
-        return _MASK.search(text) is not None
+        return MASK.search(text) is not None
 
     def begin(self) -> None:
         """A session begins: what stands there now is no news."""
@@ -87,7 +84,7 @@ class FileNews:
 
 def fits(text: str, entry: str) -> bool:
     """Whether a text may be the entry: what is hidden in it stands for anything."""
-    first, *others = _MASK.split(text)
+    first, *others = MASK.split(text)
     if not others:
         return text == entry
     last = others.pop()
@@ -101,7 +98,7 @@ def fits(text: str, entry: str) -> bool:
 
 def stands_in(text: str, entry: str) -> bool:
     """Whether a text may be a part of the entry."""
-    return _follow(_MASK.split(text), entry)
+    return _follow(MASK.split(text), entry)
 
 
 def _follow(parts: Sequence[str], entry: str) -> bool:
