@@ -28,5 +28,4 @@ def everything() -> list[Statement]:
         statement for folder in ("queries", "admin") for area in areas(folder) for statement in statements_of(area)
     ]
     whole = [file.name for file in FOLDER.iterdir() if file.name.endswith(".sql")]
-    whole += [f"functions/{file.name}" for file in FOLDER.joinpath("functions").iterdir() if file.name.endswith(".sql")]
     return sorted([*blocked, *(Statement(path, read_sql(path)) for path in whole)], key=lambda each: each.name)

@@ -19,9 +19,6 @@ from hermes_memory_pgvector.text.words import fold
 from testing.postgres import Database
 
 SQL = Path(hermes_memory_pgvector.__file__).parent / "sql"
-FILES = sorted((SQL / "functions").rglob("*.sql"))
-LONGEST = 60
-"""Lines of a file, its comments included."""
 
 
 @pytest.fixture
@@ -37,41 +34,21 @@ def value(connection: psycopg.Connection[TupleRow], call: str, *values: Any) -> 
     return row[0]
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
-def test_a_file_makes_one_function_of_its_name_and_says_what_for(file: Path) -> None:
-    text = file.read_text(encoding="utf-8")
-    assert text.startswith("-- ")
-    assert re.findall(r"^CREATE .*", text, re.MULTILINE) == [
-        line for line in text.splitlines() if line.startswith(f"CREATE OR REPLACE FUNCTION hermes_{file.stem}(")
-    ]
-    assert len(re.findall(r"^CREATE ", text, re.MULTILINE)) == 1
-    assert len(text.splitlines()) <= LONGEST
-
-
-@pytest.mark.parametrize("stem", sorted({file.stem for file in FILES}))
-def test_a_function_has_a_test_of_its_own(stem: str) -> None:
-    tests = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_functions.py"))
-    assert re.search(rf"^def test_{stem}_\w+\(", tests, re.MULTILINE)
-    assert f"hermes_{stem}(" in tests
-
-
 def test_there_are_no_other_functions(database: Database, owner: psycopg.Connection[TupleRow]) -> None:
     migrate.apply(database.owner_dsn, model=ModelSpec("other-model", 32))
     made = owner.execute(
         "SELECT proname, count(*) FROM pg_proc WHERE pronamespace = 'public'::regnamespace"
         " AND starts_with(proname, 'hermes_') GROUP BY 1"
     ).fetchall()
-    wanted = {f"hermes_{file.stem}": 1 for file in FILES}
     own = re.findall(r"FUNCTION (hermes_\w+)", SQL.joinpath("functions.sql").read_text(encoding="utf-8"))
     own += ["hermes_language"]
-    assert dict(made) == {**wanted, **dict.fromkeys(own, 1)}
+    assert dict(made) == dict.fromkeys(own, 1)
 
 
 def test_none_runs_with_the_owners_rights_or_settings_of_its_own(owner: psycopg.Connection[TupleRow]) -> None:
-    """But for triggers, which are not on the way of a question."""
     odd = owner.execute(
         "SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND starts_with(proname, 'hermes_')"
-        " AND (prosecdef OR proconfig IS NOT NULL AND prorettype <> 'trigger'::regtype)"
+        " AND (prosecdef OR proconfig IS NOT NULL)"
     ).fetchall()
     assert odd == []
 

@@ -13,9 +13,8 @@ from database.searching import Said, Store, store_of, unit
 from psycopg import sql
 
 from hermes_memory_pgvector.errors import DatabaseDenied, DatabaseUnavailable, SchemaError
-from hermes_memory_pgvector.schema.statements import admin_statement
+from hermes_memory_pgvector.postgres.statements import admin_statement
 from hermes_memory_pgvector.schema.vector_indexes import VectorIndexes
-from hermes_memory_pgvector.store import schema
 from testing.postgres import Database
 from testing.stored import Stored
 from testing.waiting import wait_until
@@ -64,16 +63,6 @@ def test_an_index_of_somebody_elses_is_left_alone(indexes: VectorIndexes, databa
     assert Stored(database.owner_dsn).rows("SELECT 1 FROM pg_class WHERE relname = 'other'") == [(1,)]
 
 
-def test_an_older_pgvector_builds_with_one_worker(indexes: VectorIndexes, monkeypatch: pytest.MonkeyPatch) -> None:
-    def workers() -> object:
-        return indexes._connection.execute("SHOW max_parallel_maintenance_workers").fetchone()
-
-    assert workers() != ("0",)
-    monkeypatch.setattr(schema, "pgvector_version", lambda _: "0.8.1")
-    indexes.create()
-    assert workers() == ("0",)
-
-
 def test_what_an_interrupted_build_has_left_is_replaced(indexes: VectorIndexes, database: Database) -> None:
     statement = admin_statement("indexes/create").format(
         name=sql.Identifier("turn_vectors_1_all"), table=sql.Identifier("turn_vectors_1")
@@ -101,23 +90,6 @@ def test_writes_go_on_while_an_index_is_made(indexes: VectorIndexes, database: D
     with psycopg.connect(database.owner_dsn) as owner:
         count = owner.execute("SELECT reltuples FROM pg_class WHERE relname = 'turn_vectors_1_all'").fetchone()
     assert count == (66,)
-
-
-NO_ROOM = """
-CREATE FUNCTION no_room() RETURNS event_trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF current_setting('max_parallel_maintenance_workers') <> '0' THEN
-        RAISE EXCEPTION 'could not resize shared memory segment' USING ERRCODE = '53100';
-    END IF;
-END $$;
-CREATE EVENT TRIGGER no_room ON ddl_command_start WHEN TAG IN ('CREATE INDEX') EXECUTE FUNCTION no_room()"""
-
-
-def test_too_little_shared_memory_for_workers_makes_it_alone(indexes: VectorIndexes, database: Database) -> None:
-    """As in a container, where Postgres refuses workers with this error."""
-    with psycopg.connect(database.owner_dsn) as owner:
-        owner.execute(NO_ROOM)
-    assert [done.is_new for done in indexes.create()] == [True, True]
 
 
 def test_the_runtime_role_may_look_and_nothing_else(database: Database, store: Store) -> None:

@@ -66,7 +66,7 @@ def test_a_statement_of_more_than_a_few_words_has_a_file() -> None:
         for argument in node.args[:1]
         if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
     }
-    assert ("schema/migrate.py", "SELECT current_schema()") in inline
+    assert ("schema/owner.py", "SELECT current_schema()") in inline
     assert {each for each in inline if len(each[1]) > LONGEST_INLINE} == set()
 
 

@@ -103,7 +103,6 @@ def apply(
             switches_model=switches_model,
             adopt_model=adopt_model,
             report=bar.phase,
-            announce=bar.phase,
             may_be_closed=may_be_closed,
             language=language,
         )

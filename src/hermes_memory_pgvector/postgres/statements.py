@@ -27,6 +27,12 @@ def statement(name: str) -> sql.SQL:
 
 
 @cache
+def admin_statement(name: str) -> sql.SQL:
+    """A statement of sql/admin, which takes the owner's login; names that vary stand in braces."""
+    return sql.SQL(text_of(f"admin/{name}"))
+
+
+@cache
 def model_statement(name: str, model_id: int) -> sql.Composed:
     """A statement of sql/queries, on the vector tables of one embedding model."""
     return sql.SQL(text_of(f"queries/{name}")).format(**vector_tables(model_id))

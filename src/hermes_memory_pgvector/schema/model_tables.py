@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import psycopg
 from psycopg import sql
 
 from hermes_memory_pgvector.postgres.statements import read_sql, vector_tables
-from hermes_memory_pgvector.schema.statements import admin_statement
+from hermes_memory_pgvector.schema.owner import value
 
 MOST_COVERED = 1_152
 """A vector of more numbers does not fit into an entry of an index beside the longest name of a theme."""
@@ -37,29 +38,19 @@ def model_sql(model_id: int, dim: int) -> sql.Composed:
     )
 
 
-def ensure_model(connection: psycopg.Connection, model: ModelSpec, *, is_current: bool) -> int:
+def ensure_model(connection: psycopg.Connection[Any], model: ModelSpec, *, is_current: bool) -> int:
     """Register an embedding model and create its vector tables; return its id."""
-    row = connection.execute(admin_statement("models/find"), (model.name, model.dim)).fetchone()
-    if row is None:
-        row = connection.execute(
-            admin_statement("models/register"), (model.name, model.dim, model.unrelated_mean, model.unrelated_sd)
-        ).fetchone()
-        assert row is not None
-        connection.execute(model_sql(int(row[0]), model.dim))
-    model_id = int(row[0])
+    model_id = value(connection, "models/find", (model.name, model.dim))
+    if model_id is None:
+        spec = (model.name, model.dim, model.unrelated_mean, model.unrelated_sd)
+        model_id = value(connection, "models/register", spec)
+        connection.execute(model_sql(model_id, model.dim))
     if is_current:
         make_current(connection, model_id)
-    return model_id
+    return int(model_id)
 
 
-def make_current(connection: psycopg.Connection, model_id: int) -> None:
+def make_current(connection: psycopg.Connection[Any], model_id: int) -> None:
     """Make this the model whose vectors new rows get and recall compares, for everybody once the transaction ends."""
     connection.execute("UPDATE embedding_models SET is_current = false WHERE is_current AND id <> %s", (model_id,))
     connection.execute("UPDATE embedding_models SET is_current = true WHERE NOT is_current AND id = %s", (model_id,))
-
-
-def ask_for_vectors(connection: psycopg.Connection, model_id: int) -> int:
-    """Enqueue every row that has no vector of this model; return how many there are."""
-    return connection.execute(
-        admin_statement("models/enqueue_missing_vectors").format(**vector_tables(model_id))
-    ).rowcount

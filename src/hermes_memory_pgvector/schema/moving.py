@@ -16,22 +16,16 @@ from typing import Any
 
 import psycopg
 from psycopg import IsolationLevel, sql
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from hermes_memory_pgvector.errors import CareError, SchemaError
-from hermes_memory_pgvector.postgres import conventions
-from hermes_memory_pgvector.postgres.errors import translated
-from hermes_memory_pgvector.postgres.statements import read_sql, statement, vector_tables
-from hermes_memory_pgvector.schema import migrate
+from hermes_memory_pgvector.postgres.statements import admin_statement, read_sql, statement, vector_tables
+from hermes_memory_pgvector.schema import migrate, owner
 from hermes_memory_pgvector.schema.model_tables import model_sql
-from hermes_memory_pgvector.schema.statements import admin_statement
+from hermes_memory_pgvector.schema.owner import INSTALLATION
 
-CONNECT_SECONDS = 10
 GATE_SECONDS = 90
 TRANSACTION_TIMEOUT_SINCE = 170_000
-APPLICATION_NAME = "hermes-pgvector-move"
 THEME = "agent_identity"
-INSTALLATION = "hermes_pgvector_installation"
 MADE_BY_MIGRATE = (INSTALLATION, "embedding_models")
 """What an unused database may hold."""
 REPORTED_ROWS = 1000
@@ -50,7 +44,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class SideFacts:
     """A server, a database and a login."""
 
     version_number: int
@@ -66,7 +60,7 @@ class Facts:
 class Side:
     """The owner's connection to one of the two databases."""
 
-    def __init__(self, connection: psycopg.Connection, dsn: str) -> None:
+    def __init__(self, connection: psycopg.Connection[Any], dsn: str) -> None:
         self.connection = connection
         self.dsn = dsn
         self.refresh()
@@ -74,7 +68,7 @@ class Side:
     def refresh(self) -> None:
         """Look at what this is, and make names and texts mean the same as on the other side, without a time limit."""
         row: Any = self.connection.execute(admin_statement("moving/facts")).fetchone()
-        self.facts = Facts(*row)
+        self.facts = SideFacts(*row)
         if self.facts.schema is None:
             return
         self.connection.execute(admin_statement("moving/stay_within"), {"schema": self.facts.schema})
@@ -83,7 +77,7 @@ class Side:
 
     def has_table(self, name: str) -> bool:
         """Whether the schema has a table of that name."""
-        return bool(self._value(admin_statement("schema/table_exists"), (name,)))
+        return owner.has_table(self.connection, name)
 
     def mark(self) -> Mark | None:
         """Which installation this is; None where our tables are not."""
@@ -100,41 +94,39 @@ class Side:
 
     def models(self) -> list[tuple[int, int]]:
         """The number and the dimension of each embedding model."""
-        rows: list[Any] = self.connection.execute(admin_statement("moving/models")).fetchall()
+        rows = self.connection.execute(admin_statement("moving/models")).fetchall()
         return [(int(number), int(dim)) for number, dim in rows]
 
     def counts(self) -> dict[str, int]:
         """How many rows each table has."""
         return {
-            name: int(self._value(admin_statement("moving/count").format(table=sql.Identifier(name))))
+            name: int(owner.value(self.connection, admin_statement("moving/count").format(table=sql.Identifier(name))))
             for name in self.tables()
         }
 
     def is_unused(self) -> bool:
         """Whether nothing was ever stored here."""
         return not any(
-            self._value(admin_statement("moving/has_rows").format(table=sql.Identifier(name)))
+            owner.value(self.connection, admin_statement("moving/has_rows").format(table=sql.Identifier(name)))
             for name in self.tables()
             if name not in MADE_BY_MIGRATE
         )
 
     def owns_tables(self) -> bool:
         """Whether this login may change the tables."""
-        return bool(self._value(admin_statement("moving/owner"), ("conversations",)))
+        return bool(owner.value(self.connection, "moving/owner", ("conversations",)))
 
     def agents(self) -> int:
         """How many connections others have to this database."""
-        return int(self._value(admin_statement("moving/clients")))
+        return int(owner.value(self.connection, "moving/clients"))
 
     def has_approximate_index(self) -> bool:
         """Whether vectors have an index that finds neighbours without comparing all of them."""
-        return bool(self._value(admin_statement("moving/has_approximate_index")))
+        return bool(owner.value(self.connection, "moving/has_approximate_index"))
 
     def other_homes(self, homes: Sequence[str]) -> list[str]:
         """Homes that were heard of lately, except these."""
-        rows: list[Any] = self.connection.execute(
-            admin_statement("moving/other_homes"), {"homes": list(homes)}
-        ).fetchall()
+        rows = self.connection.execute(admin_statement("moving/other_homes"), {"homes": list(homes)}).fetchall()
         return [str(home) for (home,) in rows]
 
     def obstacle(self) -> str:
@@ -177,12 +169,12 @@ class Side:
             theme=sql.Identifier(THEME) if THEME in columns else sql.SQL("''::text"),
             columns=_listed(columns),
         )
-        rows: list[Any] = self.connection.execute(query).fetchall()
+        rows = self.connection.execute(query).fetchall()
         return {str(theme): [int(count), checksum] for theme, count, checksum in rows}
 
     def columns(self, name: str) -> list[str]:
         """The columns of a table that hold what was stored."""
-        rows: list[Any] = self.connection.execute(admin_statement("moving/columns"), (name,)).fetchall()
+        rows = self.connection.execute(admin_statement("moving/columns"), (name,)).fetchall()
         return [str(column) for (column,) in rows]
 
     @contextmanager
@@ -198,7 +190,7 @@ class Side:
 
     def snapshot(self) -> str:
         """The name by which pg_dump sees what this transaction sees."""
-        return str(self._value(sql.SQL("SELECT pg_export_snapshot()")))
+        return str(owner.value(self.connection, sql.SQL("SELECT pg_export_snapshot()")))
 
     def tidy(self, rows: Mapping[str, int]) -> None:
         """Vacuum and analyse, so that the first searches are planned like later ones and read the index alone."""
@@ -209,7 +201,7 @@ class Side:
     def set_sequences_of(self, other: Side) -> None:
         """Go on numbering where the other side is."""
         names = self.tables()
-        rows: list[Any] = other.connection.execute(admin_statement("moving/sequences"), (names,)).fetchall()
+        rows = other.connection.execute(admin_statement("moving/sequences"), (names,)).fetchall()
         for (name,) in rows:
             read = admin_statement("moving/read_sequence").format(sequence=sql.Identifier(name))
             value: Any = other.connection.execute(read).fetchone()
@@ -217,21 +209,11 @@ class Side:
                 admin_statement("moving/set_sequence"), {"name": name, "value": value[0], "is_called": value[1]}
             )
 
-    def _value(self, query: sql.SQL | sql.Composed, values: Sequence[Any] = ()) -> Any:
-        row: Any = self.connection.execute(query, values).fetchone()
-        return None if row is None else row[0]
-
 
 @contextmanager
 def open_side(dsn: str) -> Iterator[Side]:
     """Connect as the owner; errors are ours."""
-    given = conninfo_to_dict(dsn)
-    name = given.get("application_name") or APPLICATION_NAME
-    whole = make_conninfo(dsn, application_name=name)
-    with translated():
-        connection = psycopg.connect(whole, autocommit=True, connect_timeout=CONNECT_SECONDS, prepare_threshold=None)
-    with connection, translated():
-        conventions.keep_for_good(connection)
+    with owner.connected(dsn, "hermes-pgvector-move") as connection:
         yield Side(connection, dsn)
 
 
@@ -299,8 +281,6 @@ def _copy(source: Side, target: Side, name: str, advance: Callable[[int], None])
     if columns != target.columns(name):
         raise SchemaError(f"table {name} has other columns there than here; run for both: hermes-pgvector migrate")
     parts = {"table": sql.Identifier(name), "columns": _listed(columns)}
-    triggers = sql.SQL("ALTER TABLE {} {} TRIGGER USER")
-    target.connection.execute(triggers.format(parts["table"], sql.SQL("DISABLE")))
     total = reported = 0
     with (
         source.connection.cursor() as reading,
@@ -313,7 +293,6 @@ def _copy(source: Side, target: Side, name: str, advance: Callable[[int], None])
             if total - reported == REPORTED_ROWS:
                 advance(REPORTED_ROWS)
                 reported = total
-    target.connection.execute(triggers.format(parts["table"], sql.SQL("ENABLE")))
     advance(max(0, reading.rowcount - reported))
     return reading.rowcount
 

@@ -11,27 +11,27 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import psycopg
 from psycopg import sql
-from psycopg.rows import TupleRow, class_row
+from psycopg.rows import class_row
 
 from hermes_memory_pgvector.errors import DatabaseUnavailable, SchemaError
-from hermes_memory_pgvector.postgres.errors import MIGRATE_COMMAND, translated
-from hermes_memory_pgvector.postgres.statements import vector_tables
-from hermes_memory_pgvector.schema.statements import admin_statement
+from hermes_memory_pgvector.postgres.errors import MIGRATE_COMMAND
+from hermes_memory_pgvector.postgres.statements import admin_statement, vector_tables
+from hermes_memory_pgvector.schema import owner
 from hermes_memory_pgvector.store import schema
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.values import EmbeddingModel
 
-Connection = psycopg.Connection[TupleRow]
+Connection = psycopg.Connection[Any]
 
-MOST_MEMORY_MB = 1024
+MOST_MEMORY_MB: Final = 1024
 """The most memory a build takes by default."""
-LOCK_KEY = 0x6865726D65736978
-# What a build needs per vector, beside its numbers.
-NODE_BYTES = 1000
+LOCK_KEY: Final = 0x6865726D65736978
+NODE_BYTES: Final = 1000
+"""What a build needs per vector, beside its numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +74,9 @@ class VectorIndexes:
 
     @classmethod
     @contextmanager
-    def open(cls, dsn: str, *, connect_seconds: int = 10) -> Iterator[VectorIndexes]:
+    def open(cls, dsn: str) -> Iterator[VectorIndexes]:
         """Connect; SchemaError when there is nothing to index yet."""
-        with translated():
-            connection = psycopg.connect(
-                dsn,
-                autocommit=True,
-                connect_timeout=connect_seconds,
-                application_name="hermes-pgvector-index",
-                prepare_threshold=None,
-            )
-        with connection, translated():
+        with owner.connected(dsn, "hermes-pgvector-index") as connection:
             schema.verify(connection)
             model = current_model(connection)
             if model is None:
@@ -96,8 +88,7 @@ class VectorIndexes:
     def survey(self) -> Survey:
         """What there is."""
         counted = admin_statement("indexes/shared_vectors").format(**vector_tables(self.model.id))
-        row: Any = self._connection.execute(counted).fetchone()
-        return Survey(self.model, int(row[0]), tuple(self._find()))
+        return Survey(self.model, int(owner.value(self._connection, counted)), tuple(self._find()))
 
     def create(self) -> list[Done]:
         """Create the indexes, for turns and for memories, where they are missing."""
@@ -121,20 +112,11 @@ class VectorIndexes:
                 self._drop(index)
         made = sql.Identifier(f"{table}_all")
         statement = admin_statement("indexes/create").format(name=made, table=sql.Identifier(table))
-        if not schema.builds_in_parallel(schema.pgvector_version(self._connection)):
-            self._build_alone()
-        try:
-            self._connection.execute(statement)
-        except (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory):
-            # Parallel workers need shared memory, of which a container may have little; a single one needs none.
-            self._connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(made))
-            self._build_alone()
-            self._connection.execute(statement)
+        # A container may lack the shared memory for several workers, and pgvector before 0.8.2 has a fault with them.
+        self._connection.execute("SELECT set_config('max_parallel_maintenance_workers', '0', false)")
+        self._connection.execute(statement)
         size = next(index.size_bytes for index in self._find() if index.table == table)
         return Done(f"{table}_all", True, time.monotonic() - started, size)
-
-    def _build_alone(self) -> None:
-        self._connection.execute("SELECT set_config('max_parallel_maintenance_workers', '0', false)")
 
     def _drop(self, index: Index) -> Done:
         started = time.monotonic()
@@ -151,8 +133,7 @@ class VectorIndexes:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Run one command at a time; a second one fails at once, as waiting inside Postgres would block the first."""
-        row: Any = self._connection.execute("SELECT pg_try_advisory_lock(%s)", (LOCK_KEY,)).fetchone()
-        if not row[0]:
+        if not owner.value(self._connection, sql.SQL("SELECT pg_try_advisory_lock(%s)"), (LOCK_KEY,)):
             raise DatabaseUnavailable(
                 "another `hermes-pgvector migrate --index` is running on this database; wait until it has finished"
             )

@@ -1,4 +1,4 @@
--- The functions that tables and statements use, made before the tables and again whenever this file changes.
+-- The functions that tables and statements use, made before the tables and anew by every migration.
 --
 -- Every body is bound to what it names when it is created, so that a dump restores whatever the search_path is. None reads a
 -- table. What a generated column or an index is made of (hermes_digest, hermes_lexemes) must not change its results without
@@ -78,3 +78,29 @@ CREATE OR REPLACE FUNCTION hermes_lexemes(theme text, content text, before text)
                CASE WHEN hermes_is_private(theme) THEN ARRAY['~=' || theme] ELSE ARRAY['~=' || coalesce(theme, ''), '~all'] END)
         || setweight(hermes_text_lexemes(content), 'A')
         || CASE WHEN before = '' THEN ''::tsvector ELSE setweight(hermes_text_lexemes(before), 'B') END;
+
+-- Whether a row comes from what somebody names: an origin, a kind of tool the turn used, or a degree of trust.
+CREATE OR REPLACE FUNCTION hermes_is_from(origin text, trust text, metadata jsonb, named text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN coalesce(origin = named, false) OR coalesce(trust = named, false) OR coalesce(metadata -> 'tools' ? named, false);
+
+-- Whether a row lies within the bounds of a rule of `hidden`; null bounds nothing.
+CREATE OR REPLACE FUNCTION hermes_is_within(
+    in_theme text, in_session text, from_origin text, since timestamptz, until timestamptz,
+    theme text, session_id text, origin text, trust text, metadata jsonb, at timestamptz) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN (in_theme IS NULL OR theme = in_theme) AND (in_session IS NULL OR session_id = in_session)
+       AND (from_origin IS NULL OR hermes_is_from(origin, trust, metadata, from_origin))
+       AND (since IS NULL OR at >= since) AND (until IS NULL OR at < until);
+
+-- What put a memory there; of memories from before that was noted, the host's own stamps tell as far as there are any.
+CREATE OR REPLACE FUNCTION hermes_origin_of_memory(origin text, metadata jsonb) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN coalesce(origin,
+                    CASE WHEN metadata ? 'imported_from' THEN 'import' WHEN metadata ? 'write_origin' THEN 'memory_tool' END,
+                    'unknown');
+
+-- What put a turn there; of turns from before that was noted, the role tells.
+CREATE OR REPLACE FUNCTION hermes_origin_of_turn(origin text, role text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN coalesce(origin, CASE role WHEN 'tool' THEN 'delegation' WHEN 'system' THEN 'unknown' ELSE role END);

@@ -13,8 +13,6 @@ from hermes_memory_pgvector.postgres.statements import statement
 SCHEMA_VERSION = 1
 """The version of sql/base.sql."""
 MINIMUM_PGVECTOR = (0, 8, 0)
-SAFE_PARALLEL_PGVECTOR = (0, 8, 2)
-"""Before it, several workers that build one approximate index may write beyond their memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +97,3 @@ def readable_version(connection: Connection) -> int:
 def is_recent(version: str, wanted: tuple[int, ...] = MINIMUM_PGVECTOR) -> bool:
     """Whether a pgvector version is new enough."""
     return tuple(int(part) for part in version.split(".")[:3] if part.isdigit()) >= wanted
-
-
-def pgvector_version(connection: Connection) -> str:
-    """The version of the extension in this database; empty where it is not installed."""
-    row: Any = connection.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'").fetchone()
-    return "" if row is None else str(row[0])
-
-
-def builds_in_parallel(version: str) -> bool:
-    """Whether several workers may build an approximate index with this pgvector."""
-    return is_recent(version, SAFE_PARALLEL_PGVECTOR)

@@ -14,9 +14,11 @@ ON CONFLICT DO NOTHING
 SELECT atttypmod FROM pg_attribute WHERE attrelid = %s::regclass AND attname = 'embedding' AND NOT attisdropped
 
 
--- indexes --
--- the indexes of a table
-SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = %s::regclass
+-- names --
+-- a table, its indexes and the sequence of its ids
+SELECT relname::text FROM pg_class
+WHERE oid = %(table)s::text::regclass OR oid IN (SELECT indexrelid FROM pg_index WHERE indrelid = %(table)s::text::regclass)
+   OR oid = to_regclass(pg_get_serial_sequence(%(table)s::text, 'id'))
 
 
 -- memories --
@@ -47,15 +49,6 @@ INSERT INTO memory_operations (agent_identity, target, order_us, writer, seq, pa
 SELECT agent_identity, target, (extract(epoch FROM created_at) * 1000000)::bigint, 'adopted', id, 0, 'add', content,
        created_at, metadata, origin
 FROM memory_entries
-
-
--- other_installations --
--- other schemas of this database in which memories are kept
-SELECT DISTINCT n.nspname
-FROM pg_class AS c
-JOIN pg_namespace AS n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'p') AND c.relname = ANY (%(tables)s) AND n.nspname <> %(schema)s
-ORDER BY 1
 
 
 -- turn_vectors --

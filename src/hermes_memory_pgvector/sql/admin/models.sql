@@ -18,10 +18,19 @@ SELECT id FROM embedding_models WHERE name = %s AND dim = %s
 
 -- has_many_vectors --
 -- whether a model has more vectors than this
-SELECT (SELECT count(*) FROM (SELECT 1 FROM {turn_vectors} UNION ALL SELECT 1 FROM {memory_vectors} LIMIT %(most)s + 1) AS counted)
-       > %(most)s
+SELECT (SELECT count(*) FROM (SELECT 1 FROM {turn_vectors} UNION ALL SELECT 1 FROM {memory_vectors} LIMIT {most} + 1) AS counted)
+       > {most}
 
 
 -- register --
 -- registers an embedding model; its id
 INSERT INTO embedding_models (name, dim, unrelated_mean, unrelated_sd) VALUES (%s, %s, %s, %s) RETURNING id
+
+
+-- finish_pending --
+-- takes rows off the queue for vectors that have one of this model
+DELETE FROM pending_vectors AS pending
+WHERE (pending.kind = 'turn' AND EXISTS (SELECT FROM {turn_vectors} AS made
+                                         WHERE made.agent_identity = pending.agent_identity AND made.id = pending.id))
+   OR (pending.kind = 'memory' AND EXISTS (SELECT FROM {memory_vectors} AS made
+                                           WHERE made.agent_identity = pending.agent_identity AND made.id = pending.id))

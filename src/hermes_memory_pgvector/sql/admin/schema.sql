@@ -39,8 +39,8 @@ UPDATE conversations SET content = content
 
 
 -- pgvector_version --
--- the version of pgvector in this database, and the one this server could install
-SELECT installed_version, default_version FROM pg_available_extensions WHERE name = 'vector'
+-- the version of pgvector in this database, or the one that this server could install
+SELECT coalesce(installed_version, default_version) FROM pg_available_extensions WHERE name = 'vector'
 
 
 -- record_migration --
@@ -66,3 +66,11 @@ WHERE e.extname = 'vector'
 -- whether this schema, and not one further along the search_path, has a table of that name
 SELECT EXISTS (
     SELECT FROM pg_class WHERE relname = %s AND relnamespace = quote_ident(current_schema())::regnamespace)
+
+
+-- runtime_roles --
+-- the roles that run agents: whoever may insert turns, except the owner
+SELECT DISTINCT grantee
+FROM information_schema.role_table_grants
+WHERE table_schema = current_schema() AND table_name = 'conversations' AND privilege_type = 'INSERT'
+  AND grantee NOT IN ('PUBLIC', current_user)
