@@ -19,9 +19,10 @@ import yaml
 from playwright.sync_api import Browser, Page, Request, sync_playwright
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from hermes_memory_pgvector.config.settings_file import update
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.known_models import LOCAL_MODEL, WORDLLAMA
-from hermes_memory_pgvector.ops.setup import dashboard_tab, plugin_folder
+from hermes_memory_pgvector.ops.setup import plugin_folder
 from hermes_memory_pgvector.runtime.registry import close_all
 from hermes_memory_pgvector.schema import migrate
 from hermes_memory_pgvector.schema.model_tables import ModelSpec
@@ -107,7 +108,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, postgres_server: ConnectionI
             made_up_fleet.fill(home)
             close_all(Deadline.after(10))
             plugin_folder.install(home)
-            dashboard_tab.turn_on(home)
+            update(home, ("plugins",), {"enabled": ["pgvector"]})
             yield Fleet(home, proxy)
 
 

@@ -81,7 +81,7 @@ def test_status_shows_live_processes_and_what_they_miss(commands: Commands) -> N
     done = commands.call("status")
     assert "1,234" in done.out
     assert "database writes: Postgres cannot be reached" in done.out
-    assert "refused: 2 writes" in done.out
+    assert "2 writes refused" in done.out
     found = [check for check in commands.call("doctor", "--json").json["checks"] if check["name"] == "processes"]
     assert [check["level"] for check in found] == ["warning"]
     status_file.withdraw(folder)

@@ -11,8 +11,7 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from hermes_memory_pgvector.config import settings_file
-from hermes_memory_pgvector.ops.setup.checks import home as home_checks
+from hermes_memory_pgvector.ops.setup.checks import examine
 from hermes_memory_pgvector.runtime import refusals
 from hermes_memory_pgvector.server.server import ConnectionInfo
 from testing.agent import AgentHome
@@ -191,7 +190,7 @@ def test_a_damaged_identity_key_makes_no_new_person_and_loses_no_words(
     agent = agent_home.provider(PHONE, "s2", platform="telegram", warning_callback=told.append)
     agent.sync_turn("The second words", "Noted second", session_id="s2")
     assert "identity.key" in told[0]
-    findings = list(home_checks.check(agent_home.path, settings_file.load(agent_home.path)))
+    findings = list(examine(agent_home.path))
     assert [each.level for each in findings if each.name == "identity key"] == ["problem"]
     agent_home.close()
     assert agent_home.stored.themes() == {person}

@@ -45,8 +45,7 @@ def names(folder: Path) -> list[str]:
 
 
 def test_installs_the_plugin_and_the_gateway_hook(tmp_path: Path) -> None:
-    result = plugin_folder.install(tmp_path)
-    assert result.change == "installed"
+    assert plugin_folder.install(tmp_path) == "installed"
     assert doors(tmp_path / "plugins" / "pgvector") == FILES
     carried = tmp_path / "plugins" / "pgvector" / "lib" / "hermes_memory_pgvector"
     assert tree(carried) == {
@@ -66,7 +65,7 @@ def test_leaves_no_temporary_folder_behind(tmp_path: Path) -> None:
 def test_a_second_run_changes_nothing(tmp_path: Path) -> None:
     plugin_folder.install(tmp_path)
     before = (tmp_path / "plugins" / "pgvector").stat().st_ino
-    assert plugin_folder.install(tmp_path).change == "unchanged"
+    assert plugin_folder.install(tmp_path) == "unchanged"
     assert (tmp_path / "plugins" / "pgvector").stat().st_ino == before
 
 
@@ -75,7 +74,7 @@ def test_bytecode_written_by_hermes_does_not_count_as_a_change(tmp_path: Path) -
     cache = tmp_path / "plugins" / "pgvector" / "__pycache__"
     cache.mkdir(exist_ok=True)
     (cache / "cli.cpython-311.pyc").write_bytes(b"")
-    assert plugin_folder.install(tmp_path).change == "unchanged"
+    assert plugin_folder.install(tmp_path) == "unchanged"
 
 
 def test_an_older_folder_of_ours_is_replaced_whole(tmp_path: Path) -> None:
@@ -83,7 +82,7 @@ def test_an_older_folder_of_ours_is_replaced_whole(tmp_path: Path) -> None:
     folder = tmp_path / "plugins" / "pgvector"
     (folder / "store.py").write_text("from an older version")
     (folder / "cli.py").unlink()
-    assert plugin_folder.install(tmp_path).change == "updated"
+    assert plugin_folder.install(tmp_path) == "updated"
     assert doors(folder) == FILES
 
 
@@ -107,20 +106,15 @@ def test_a_link_to_a_working_copy_is_replaced_without_touching_the_copy(tmp_path
     assert (copy / "plugins" / "pgvector" / "note").read_text() == "mine"
 
 
-def test_remove_takes_out_both_folders_and_nothing_else(tmp_path: Path) -> None:
+def test_remove_takes_out_what_is_ours_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "plugins" / "other").mkdir(parents=True)
     plugin_folder.install(tmp_path)
-    assert plugin_folder.remove(tmp_path).change == "removed"
+    for place in plugin_folder.ours(tmp_path):
+        plugin_folder.remove(place)
     assert names(tmp_path / "plugins") == ["other"]
     assert names(tmp_path / "hooks") == []
-    assert plugin_folder.remove(tmp_path).change == "absent"
-
-
-def test_remove_refuses_a_folder_that_is_not_ours(tmp_path: Path) -> None:
-    folder = foreign_plugin(tmp_path)
-    with pytest.raises(ConfigError, match="not ours"):
-        plugin_folder.remove(tmp_path)
-    assert tree(folder) == {"__init__.py", "plugin.yaml"}
+    foreign_plugin(tmp_path)
+    assert plugin_folder.ours(tmp_path) == []
 
 
 @pytest.mark.parametrize("manifest", ["plugins/pgvector/plugin.yaml", "hooks/pgvector/HOOK.yaml"])

@@ -54,7 +54,6 @@ def test_show_can_leave_the_defaults_out(commands: Commands) -> None:
 
 def test_show_leaves_out_what_nobody_needs_unless_it_is_set(commands: Commands) -> None:
     assert "write_queue_maxsize" not in commands.call("config", "show").out
-    assert "write_queue_maxsize" in commands.call("config", "show", "--all").out
     given = {"HERMES_PGVECTOR_WRITE_QUEUE_MAXSIZE": "9"}
     assert "write_queue_maxsize" in commands.call("config", "show", variables=given).out
 
@@ -141,16 +140,12 @@ def test_broken_yaml_is_named_and_left_alone(commands: Commands) -> None:
 @pytest.mark.parametrize(
     ("value", "sentence"),
     [
-        ("none", "nothing was changed. For the local model, run: hermes-pgvector config unset embed_url"),
-        ("127.0.0.1:11434", "did you mean http://127.0.0.1:11434? nothing was changed"),
-        ("localhost:11434/v1", "did you mean http://localhost:11434/v1? nothing was changed"),
+        ("127.0.0.1:11434", "embed_url must begin with http:// or https://; nothing was changed"),
         ("ftp://x", "embed_url must begin with http:// or https://; nothing was changed"),
         ("http://", "embed_url names no host; nothing was changed"),
     ],
 )
-def test_an_endpoint_that_cannot_work_is_refused_with_what_was_meant(
-    commands: Commands, value: str, sentence: str
-) -> None:
+def test_an_endpoint_that_cannot_work_is_refused(commands: Commands, value: str, sentence: str) -> None:
     done = commands.call("config", "set", "embed_url", value)
     assert done.code == 1
     assert sentence in done.err
@@ -186,11 +181,7 @@ def test_the_value_in_force_is_shown_with_its_source(commands: Commands) -> None
         return shown["value"], shown["source"]
 
     assert commands.call("config", "get", "dsn").out.strip() == "(the embedded server)"
-    assert value("embed_model") == ("wordllama-l2-supercat-256", "local model")
-    assert value("embed_dim") == (256, "the model")
-    commands.call("config", "set", "embed_url", "http://127.0.0.1:9/v1")
     assert value("embed_model") == ("nomic-embed-text", "default")
-    assert value("embed_dim") == (768, "the model")
     commands.call("config", "set", "min_similarity", "0.3")
     assert value("min_similarity") == (0.3, "memory.pgvector")
 

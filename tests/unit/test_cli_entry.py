@@ -210,7 +210,7 @@ def test_an_unexpected_error_says_its_class_and_not_its_text(
     def fail(_: Path) -> None:
         raise RuntimeError("the secret sauce is mustard")
 
-    monkeypatch.setattr("hermes_memory_pgvector.ops.setup.checks.examination.examine", fail)
+    monkeypatch.setattr("hermes_memory_pgvector.ops.setup.checks.examine", fail)
     monkeypatch.setenv("HERMES_HOME", str(tmp_path))
     assert command_line.main(["doctor"]) == 1
     said = capsys.readouterr()

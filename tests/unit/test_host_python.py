@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.ops.setup import host_python, host_site, plugin_folder
+from hermes_memory_pgvector.ops.setup import host_python, plugin_folder
 from testing.environments import borrowed_environment
 
 REAL_PYTHON = sys.executable
@@ -32,8 +32,7 @@ def _elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, empty: Path) -> 
     """A user with nothing on the PATH, and a Python of our own that has no hermes."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PATH", os.defpath)
-    for name in ("XDG_DATA_HOME", "UV_TOOL_DIR", "PIPX_HOME", "PYTHONPATH"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
     monkeypatch.setattr("sys.executable", str(empty / "python"))
 
 
@@ -42,7 +41,6 @@ def test_nothing_is_found_where_there_is_no_hermes(tmp_path: Path) -> None:
 
 
 def test_the_hermes_on_the_path_comes_first(hermes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("UV_TOOL_DIR", str(tmp_path / "other"))
     link = tmp_path / "bin" / "hermes"
     link.parent.mkdir()
     link.symlink_to(hermes / "hermes")
@@ -55,11 +53,11 @@ def test_the_hermes_on_the_path_comes_first(hermes: Path, tmp_path: Path, monkey
     assert found.lacks[0] == "hermes_memory_pgvector"
 
 
-@pytest.mark.parametrize(("variable", "above"), [("UV_TOOL_DIR", 2), ("PIPX_HOME", 3)], ids=["uv tool", "pipx"])
-def test_tools_keep_it_off_the_path(
-    hermes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, above: int
-) -> None:
-    monkeypatch.setenv(variable, str(hermes.parents[above - 1]))
+def test_a_new_shell_would_find_it(hermes: Path, tmp_path: Path) -> None:
+    """uv, pipx and the host's own script put the command there, and the shell that ran them does not know it yet."""
+    link = tmp_path / ".local" / "bin" / "hermes"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(hermes / "hermes")
     found = host_python.find(tmp_path)
     assert found is not None
     assert found.path == hermes / "python"
@@ -93,16 +91,11 @@ def put_hermes(folder: Path, python: Path | str) -> Path:
 
 
 def test_another_program_called_hermes_is_not_the_host(
-    hermes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty: Path
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty: Path
 ) -> None:
     script = put_hermes(tmp_path / "bin", empty / "python")
     monkeypatch.setenv("PATH", f"{script.parent}:{os.defpath}")
     assert host_python.find(tmp_path) is None
-    monkeypatch.setenv("UV_TOOL_DIR", str(hermes.parents[1]))
-    found = host_python.find(tmp_path)
-    assert found is not None
-    assert found.path == hermes / "python"
-    monkeypatch.delenv("UV_TOOL_DIR")
     (script.parent / "hermes_cli").mkdir()
     (script.parent / "hermes_cli" / "__init__.py").touch()
     clone = host_python.find(tmp_path)
@@ -114,8 +107,8 @@ def test_hermes_can_use_the_memory_once_the_home_has_what_it_needs(hermes: Path,
     before = host_python.find(tmp_path, hermes.parent)
     assert before is not None
     assert not before.sees_package
-    assert "the plugin folder is not in place" in host_site.shortcoming(before)
-    for note in host_site.carry(tmp_path, before):
+    assert "the plugin folder is not in place" in host_python.shortcoming(before)
+    for note in host_python.carry(tmp_path, before):
         assert note.mark == "ok"
     plugin_folder.install(tmp_path)
     after = host_python.examine(tmp_path, before)

@@ -47,7 +47,7 @@ def test_a_profile_has_its_own_when_it_says_so_or_already_does(root: Path) -> No
 def test_a_folder_that_only_looks_like_a_profile_is_a_home_of_its_own(tmp_path: Path) -> None:
     home = make_home(tmp_path / "srv" / "profiles" / "ada")
     assert folder_of(home) == home / "pgvector"
-    assert profiles.join(home) == profiles.Joined()
+    assert profiles.join(home) == []
 
 
 def test_a_profile_takes_over_what_it_has_not_chosen_itself(tmp_path: Path) -> None:
@@ -55,14 +55,14 @@ def test_a_profile_takes_over_what_it_has_not_chosen_itself(tmp_path: Path) -> N
     root = make_home(tmp_path / "hermes", dsn=dsn, embed_url="http://127.0.0.1:11434", embed_api_key_env="MY_KEY")
     (root / ".env").write_text("MY_KEY=k\nOTHER=x\n", encoding="utf-8")
     coder = make_home(root / "profiles" / "coder")
-    assert profiles.join(coder) == profiles.Joined(("dsn", "embed_api_key_env", "embed_url"))
+    assert profiles.join(coder) == ["dsn", "embed_api_key_env", "embed_url"]
     assert place(load(coder).settings.dsn) == place(dsn)
     assert "s3cret" in load(coder).settings.dsn
     assert load(coder).settings.embed_url == "http://127.0.0.1:11434"
     assert dotenv(coder)["MY_KEY"] == "k"
     assert "OTHER" not in dotenv(coder)
     assert "s3cret" not in (coder / "config.yaml").read_text(encoding="utf-8")
-    assert profiles.join(coder) == profiles.Joined(), "a second time changes nothing"
+    assert profiles.join(coder) == [], "a second time changes nothing"
 
 
 def test_a_profile_with_a_database_of_its_own_is_left_alone(tmp_path: Path) -> None:
@@ -71,15 +71,14 @@ def test_a_profile_with_a_database_of_its_own_is_left_alone(tmp_path: Path) -> N
     walled = make_home(root / "profiles" / "walled", own_server=True)
     for home in (own, walled):
         before = (home / "config.yaml").read_text(encoding="utf-8")
-        assert profiles.join(home) == profiles.Joined()
+        assert profiles.join(home) == []
         assert (home / "config.yaml").read_text(encoding="utf-8") == before
 
 
 def test_whoever_shares_a_database_embeds_as_it_does(tmp_path: Path) -> None:
     root = make_home(tmp_path / "hermes", embed_url="http://127.0.0.1:11434", embed_model="one")
     coder = make_home(root / "profiles" / "coder", embed_model="other", embed_dim=7)
-    joined = profiles.join(coder)
-    assert joined.replaced == {"embed_model": ("other", "one"), "embed_dim": ("7", "None")}
+    assert set(profiles.join(coder)) == {"embed_url", "embed_model", "embed_dim"}
     settings = load(coder).settings
     assert (settings.embed_url, settings.embed_model, settings.embed_dim) == ("http://127.0.0.1:11434", "one", None)
     new_settings.save(coder, {"embed_model": "one"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from hermes_memory_pgvector.config.settings import MEBIBYTE
 from hermes_memory_pgvector.config.settings_file import data_folder
 from hermes_memory_pgvector.runtime import refusals, status_file
+from hermes_memory_pgvector.terminal.amounts import count, seconds
+from hermes_memory_pgvector.terminal.operation import Note
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from hermes_memory_pgvector.journal import Record
     from hermes_memory_pgvector.runtime.refusals import LeftBehind
@@ -142,6 +145,45 @@ def report(home: Path, marks: dict[str, int] | None) -> JournalReport:
         found.append(WriterDepth(writer, owner, depth.records, depth.bytes, depth.oldest_age_seconds, newer))
     stats = journal.stats()
     return JournalReport(tuple(found), stats.damaged_segments, stats.bytes_on_disk, live, left)
+
+
+def oddities(report: JournalReport) -> Iterator[Note]:
+    """What hardly ever happens to a journal, and what helps."""
+    if report.short_turns:
+        told = f"{count(report.short_turns, 'turn')} too short to be stored, since the processes started"
+        yield Note("note", f"{told}: turn_min_chars and turn_rule decide")
+    if report.for_newer:
+        text = f"{count(report.for_newer, 'journal')} with records of a newer version of this package"
+        yield Note("warning", text, "they are kept; upgrade this installation and start hermes to store them")
+    if report.refused:
+        told = f"{count(report.refused, 'write')} refused, for the journal or its disk was full"
+        done = f"{report.refused_recovered} recovered, {report.refused_waiting} waiting, {report.refused_lost} lost"
+        hint = "free some disk space or raise journal_max_mb; keep the processes running until then"
+        settled = not report.refused_waiting and not report.refused_lost
+        yield Note("note" if settled else "warning", f"{told}: {done}", "" if settled else hint)
+    if report.left is not None:
+        fix = refusals.command(report.left)
+        yield Note("warning", refusals.sentence(report.left), f"hermes-pgvector {fix}" if fix else "")
+    if report.stored_again or report.gone:
+        again = f"{count(report.stored_again, 'record')} stored again from the journal"
+        lost = f", {count(report.gone, 'journal')} has lost records" if report.gone else ""
+        text = f"the database has gone back to an earlier state: {again}{lost}"
+        hint = "if it was restored from a dump and there is a newer one, restore that" if report.gone else ""
+        yield Note("warning" if report.gone else "note", text, hint)
+    if report.damaged:
+        text = f"{count(report.damaged, 'damaged segment')} of the journal kept aside"
+        yield Note("warning", text, "check the disk; remove the *.damaged files when you are done")
+
+
+def troubles(shot: Snapshot) -> Iterator[str]:
+    """What a process complains of."""
+    for breaker in shot.open_breakers:
+        since = f" since {seconds(max(0.0, time.time() - breaker.since))}" if breaker.since else ""
+        yield f"{breaker.name}: {breaker.reason} ({breaker.state}{since})"
+    if shot.backlog_problem:
+        yield shot.backlog_problem
+    if shot.failed_hooks:
+        yield f"{count(shot.failed_hooks, 'hook call')} failed, so a write may be missing: {shot.latest_failure}"
 
 
 def _is_for_newer(records: Sequence[Record]) -> bool:

@@ -14,9 +14,6 @@ from hermes_memory_pgvector.config.settings import DECLARATIONS, is_shown
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.ops.belonging import accept_configured
 
-NOTHING = ("none", "no", "off", "null", "local")
-"""What people write for "no endpoint"."""
-_HOST_AND_PORT = re.compile(r"[\w.-]+:\d{1,5}(?:/\S*)?|\[[0-9a-fA-F:]+\]:\d{1,5}(?:/\S*)?")
 _PLAIN_PASSWORD = re.compile(r"[^\s'\"#\\$`]+")
 
 
@@ -93,49 +90,26 @@ def check(home: Path, values: Mapping[str, Any]) -> None:
         from hermes_memory_pgvector.ops.profiles import check_embedder
 
         check_embedder(home, given)
-    _check_endpoint(home, given)
-    _check_together(home, given)
+    _check_embedder_settings(home, given)
 
 
-def _check_endpoint(home: Path, values: Mapping[str, Any]) -> None:
-    """Refuse a new embedding endpoint that is not a valid address, or that carries a credential."""
-    url = values.get("embed_url")
-    if not isinstance(url, str) or not url.strip() or "${" in url:
-        return
-    if is_shown(settings_file.load(home).settings, "embed_url", url):
-        return
-    check_endpoint(url)
-
-
-def check_endpoint(url: str) -> None:
-    """ConfigError for an address that is none, or that carries a credential."""
-    from hermes_memory_pgvector.embedding.url import parse_endpoint
-
-    try:
-        parse_endpoint(url)
-    except ConfigError as error:
-        raise ConfigError(f"{error}; {_meant_endpoint(url)}") from None
-
-
-def _meant_endpoint(url: str) -> str:
-    """What was probably meant by an address that is none, and that nothing was changed."""
-    if url.strip().lower() in NOTHING:
-        return "nothing was changed. For the local model, run: hermes-pgvector config unset embed_url"
-    if _HOST_AND_PORT.fullmatch(url.strip()):
-        return f"did you mean http://{url.strip()}? nothing was changed"
-    return "nothing was changed"
-
-
-def _check_together(home: Path, values: Mapping[str, Any]) -> None:
+def _check_embedder_settings(home: Path, values: Mapping[str, Any]) -> None:
     """Refuse a value that makes the embedder's settings unusable; what was unusable before is not its fault."""
     from hermes_memory_pgvector.embedding.configured import setting_fault
+    from hermes_memory_pgvector.embedding.url import parse_endpoint
 
     concerned = {name: value for name, value in values.items() if name.startswith("embed_")}
     # What a variable will hold is not known yet: it may be set after the setting that refers to it.
     if not concerned or any(isinstance(value, str) and "${" in value for value in concerned.values()):
         return
-    before = settings_file.load(home)
+    before = settings_file.load(home).settings
+    url = concerned.get("embed_url")
+    if isinstance(url, str) and url.strip() and not is_shown(before, "embed_url", url):
+        try:
+            parse_endpoint(url)
+        except ConfigError as error:
+            raise ConfigError(f"{error}; nothing was changed") from None
     parsed = {name: DECLARATIONS[name].parse(value) for name, value in concerned.items()}
-    fault = setting_fault(home, dataclasses.replace(before.settings, **parsed))
-    if fault and not setting_fault(home, before.settings):
+    fault = setting_fault(home, dataclasses.replace(before, **parsed))
+    if fault and not setting_fault(home, before):
         raise ConfigError(f"{fault}; nothing was changed")

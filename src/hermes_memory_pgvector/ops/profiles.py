@@ -7,18 +7,16 @@ Postgres of the operator's own shares that; otherwise all profiles use the root 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.config.home import homes_of, root_of
-from hermes_memory_pgvector.config.settings import DECLARATIONS, EMBEDDER_PARTS, shown
+from hermes_memory_pgvector.config.settings import DECLARATIONS, EMBEDDER_PARTS
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.ops import new_settings, parts
 
-SHARED = "the root home's database, whose vectors are of one model"
 EMBEDDER = tuple(f"embed_{part}" for part in EMBEDDER_PARTS)
 
 
@@ -27,52 +25,33 @@ def below(home: Path) -> list[Path]:
     return homes_of(home)[1:]
 
 
-def has_own_server(home: Path) -> bool:
-    """Whether a profile has an embedded server of its own."""
-    settings = load(home).settings
-    return root_of(home) != home and not settings.dsn and parts.server_folder(home, settings).parent == home
+def join(home: Path) -> list[str]:
+    """Give a profile the database of its root home, if it has none of its own, and the embedder of that database.
 
+    Returns the settings that changed.
+    """
+    from hermes_memory_pgvector.server.folder import has_data
 
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """What a profile took over from its root home."""
-
-    changed: tuple[str, ...] = ()
-    """The settings that changed."""
-    replaced: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Those of them the profile had chosen otherwise: what it had, and what it has now."""
-
-
-def join(home: Path) -> Joined:
-    """Give a profile the database of its root home, if it has none of its own, and the embedder of that database."""
-    root = root_of(home)
-    if root == home:
-        return Joined()
-    changed = []
+    root, changed = root_of(home), []
     ours, theirs = load(home).settings, load(root).settings
-    if not ours.dsn and theirs.dsn and not theirs.hold and not ours.own_server and not has_own_server_data(home):
+    has_own = ours.dsn or ours.own_server or has_data(settings_file.data_folder(home))
+    if root != home and theirs.dsn and not theirs.hold and not has_own:
         new_settings.save_dsn(home, theirs.dsn)
         changed.append("dsn")
     if not shares_database(home):
-        return Joined(tuple(changed))
+        return changed
     other = [name for name in EMBEDDER if getattr(ours, name) != getattr(theirs, name)]
-    fixed = [name for name in other if ours.set_by.get(name) == "environment"]
-    if fixed:
-        variables = ", ".join(f"{settings_file.ENVIRONMENT_PREFIX}{name.upper()}" for name in fixed)
-        raise ConfigError(f"{variables} would give profile {home.name} another model than {SHARED}; unset it")
-    wanted = {name: getattr(theirs, name) for name in other if theirs.is_set(name)}
     key = theirs.embed_api_key_env
-    secret = settings_file.dotenv(root).get(key) if key and "embed_api_key_env" in wanted else None
+    secret = settings_file.dotenv(root).get(key) if key and "embed_api_key_env" in other else None
     if secret and not settings_file.secret(home, key):
         settings_file.set_variable(home, key, secret)
-    changed += new_settings.save(home, wanted) if wanted else []
+    changed += new_settings.save(home, {name: getattr(theirs, name) for name in other if theirs.is_set(name)})
     for name in other:
         if not theirs.is_set(name):
             layer = ours.set_by[name].partition(".")[0]
             settings_file.update(home, (layer, settings_file.PROVIDER_NAME), {}, remove=(name,))
             changed.append(name)
-    had = {name: (str(shown(ours, name)), str(shown(theirs, name))) for name in other if ours.is_set(name)}
-    return Joined(tuple(changed), had)
+    return changed
 
 
 def shares_database(home: Path) -> bool:
@@ -102,13 +81,7 @@ def check_embedder(home: Path, values: Mapping[str, Any]) -> None:
     if all(DECLARATIONS[name].parse(values[name]) == getattr(theirs, name) for name in given):
         return
     raise ConfigError(
-        f"profile {home.name} shares {SHARED}; set {', '.join(given)} for {root_of(home)} and then run: "
-        "hermes-pgvector up --all-profiles; or give the profile a database of its own: up --own-database"
+        f"profile {home.name} shares the root home's database, whose vectors are of one model; set {', '.join(given)} "
+        f"for {root_of(home)} and then run: hermes-pgvector up --all-profiles; or give the profile a database of its "
+        "own: up --own-database"
     )
-
-
-def has_own_server_data(home: Path) -> bool:
-    """Whether a database of the profile's own exists."""
-    from hermes_memory_pgvector.server.folder import has_data
-
-    return has_data(settings_file.data_folder(home))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from hermes_memory_pgvector.ops import journals
 from hermes_memory_pgvector.terminal import amounts
 from hermes_memory_pgvector.terminal.operation import column
 
@@ -42,9 +43,7 @@ class ProcessLine:
 
 def of_file(shot: Snapshot) -> ProcessLine:
     """A process of this home, by its status file."""
-    troubles = [f"{each.name}: {each.reason}" for each in shot.open_breakers]
-    if shot.failed_hooks:
-        troubles.append(f"{amounts.count(shot.failed_hooks, 'hook call')} failed: {shot.latest_failure}")
+    troubles = list(journals.troubles(shot))
     seen = datetime.fromtimestamp(shot.updated, UTC)
     return ProcessLine(
         f"{shot.command} {shot.pid}", heard=amounts.ago(seen), stored=shot.writer_stored, waiting=shot.writer_waiting,

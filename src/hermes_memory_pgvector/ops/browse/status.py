@@ -119,7 +119,7 @@ def _home(memory: Memory, limit: int) -> StatusFacts:
     differs = "" if stored is None or fault else stored.differs
     notes = [
         *_more(document, limit), *_faults(parsed.troubles, parsed.settings, objection, problem, differs, fault),
-        *_oddities(report),
+        *journal_report.oddities(report),
     ]  # fmt: skip
     return StatusFacts(
         str(memory.home), parts.describe_database(memory.home, parsed.settings), **_told(document),
@@ -142,7 +142,7 @@ def _read(memory: Memory, connection: Connection, settings: Settings, limit: int
     from hermes_memory_pgvector.config.home import home_id
     from hermes_memory_pgvector.ops import belonging as journal_database
     from hermes_memory_pgvector.ops import journals as journal_report
-    from hermes_memory_pgvector.ops.setup.checks.model import difference
+    from hermes_memory_pgvector.ops.setup.checks import difference
     from hermes_memory_pgvector.store import (
         dead_letters,
         expiry,
@@ -170,7 +170,7 @@ def _read(memory: Memory, connection: Connection, settings: Settings, limit: int
         },
         watermarks.read(connection, journal_report.writers(memory.home)),
         journal_database.objection(memory.home, settings, connection),
-        difference(memory.home, settings, model),
+        difference(memory.home, settings, None if model is None else model.name),
     )
 
 
@@ -231,35 +231,12 @@ def _faults(
         yield Note("problem", f"database: {problem}", "to check everything", command("doctor"))
     if differs:
         text = f"{differs}: its new rows wait for vectors, and recall falls back to keywords for some or all rows"
-        from hermes_memory_pgvector.ops.setup.checks.model import change
+        from hermes_memory_pgvector.ops.setup.checks import remedy
 
         hint = "set embed_model to the database's model, or change that for everybody"
-        yield Note("problem", text, hint, command(*change(settings).split()[1:]))
+        yield Note("problem", text, hint, command(*remedy(settings)))
     if fault:
         yield Note("problem", f"embedder: {fault}", "rows wait for vectors and recall falls back to keyword search")
-
-
-def _oddities(report: JournalReport) -> Iterator[Note]:
-    """What hardly ever happens to a journal."""
-    if report.short_turns:
-        told = f"{amounts.count(report.short_turns, 'turn')} too short to be stored, since the processes started"
-        yield Note("note", f"{told}: turn_min_chars and turn_rule decide")
-    if report.for_newer:
-        yield Note("warning", f"{amounts.count(report.for_newer, 'journal')} for a newer version of this package")
-    if report.refused:
-        told = (
-            f"{report.refused_recovered:,} recovered, {report.refused_waiting:,} waiting, {report.refused_lost:,} lost"
-        )
-        yield Note("warning", f"refused: {amounts.count(report.refused, 'write')}: {told}")
-    left = report.totals()["refused_left"]
-    if left:
-        yield Note("warning", f"left behind: {amounts.count(left, 'refused write')} of processes that have ended")
-    if report.stored_again or report.gone:
-        again = f"{amounts.count(report.stored_again, 'record')} stored again from the journal"
-        lost = f", {amounts.count(report.gone, 'journal')} has lost records" if report.gone else ""
-        yield Note("warning", f"the database has gone back to an earlier state: {again}{lost}")
-    if report.damaged:
-        yield Note("warning", f"{amounts.count(report.damaged, 'segment')} of the journal damaged and kept aside")
 
 
 def _fleet(memory: Memory, limit: int) -> FleetFacts:

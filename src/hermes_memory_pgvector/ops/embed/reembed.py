@@ -21,7 +21,7 @@ from hermes_memory_pgvector.config.settings import DECLARATIONS, DEFAULTS, EMBED
 from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, SECTIONS, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import CareError, ConfigError, SchemaError, UsageError
-from hermes_memory_pgvector.ops import migration, new_settings, parts
+from hermes_memory_pgvector.ops import migration, parts
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal import amounts, progress
 from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Option, aside, column, command
@@ -273,7 +273,9 @@ def _described(settings: Settings, given: Mapping[str, str]) -> Settings:
     An address of its own brings its own protocol and key: a key goes nowhere it was not meant for.
     """
     if "url" in given:
-        new_settings.check_endpoint(given["url"])
+        from hermes_memory_pgvector.embedding.url import parse_endpoint
+
+        parse_endpoint(given["url"])
     has_place = "url" in given or given.get("protocol") == "local"
     base = {name: DEFAULTS[name] for name in NAMES} if has_place else {name: getattr(settings, name) for name in NAMES}
     base["embed_model"] = settings.embed_model

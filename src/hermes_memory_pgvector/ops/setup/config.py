@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
-import os
-from collections.abc import Iterator, Mapping
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from hermes_memory_pgvector.config.settings import DECLARATIONS, GROUPS, Parsed, Settings
+from hermes_memory_pgvector.config.settings import DECLARATIONS, GROUPS, Parsed, Settings, shown
 from hermes_memory_pgvector.config.settings_file import ENVIRONMENT_PREFIX, PROVIDER_NAME, load, update
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError, DatabaseError, EmbeddingError, MemoryPluginError, UsageError
 from hermes_memory_pgvector.ops import new_settings, parts, password
 from hermes_memory_pgvector.ops.memory import Memory
-from hermes_memory_pgvector.ops.setup.in_force import in_force
 from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Option, Raw, aside, column, command
 from hermes_memory_pgvector.terminal.program import did_you_mean
 
-PASSWORD_VARIABLE: Final = "PGPASSWORD"  # noqa: S105
 PROBE_SECONDS: Final = 15.0
 EMPTY: Final = {"dsn": "(the embedded server)", "embed_url": "(the local model)", "allowed_themes": "(any)"}
 """What it means that a setting is empty."""
@@ -77,33 +74,31 @@ class ChangedSetting(Facts):
     notes: tuple[Note, ...] = aside(())
 
 
-def config(
-    memory: Memory, *, what: str, name: str | None, value: str | None, changed: bool, all: bool, force: bool
-) -> Facts:
+def config(memory: Memory, *, what: str, name: str | None, value: str | None, changed: bool, force: bool) -> Facts:
     """Show all settings or one, or change one."""
     home = memory.home
     if what == "show":
-        return _shown(home, memory.parsed, only_changed=changed, with_rare=all)
+        return _shown(home, memory.parsed, only_changed=changed)
     if name is None or (what == "set" and value is None):
         raise UsageError(f"config {what} needs {'the name of a setting' if name is None else 'a value'}")
     if name not in DECLARATIONS:
         meant = did_you_mean(name, DECLARATIONS)
-        raise UsageError(f"there is no setting {name!r}{meant or '; see: hermes-pgvector config show --all'}")
+        raise UsageError(f"there is no setting {name!r}{meant or '; see: hermes-pgvector config show'}")
     if what == "get":
-        return SettingFacts(name, *in_force(memory.parsed.settings, name))
+        return SettingFacts(name, shown(memory.parsed.settings, name), _source(memory.parsed.settings, name))
     if what == "set":
         return _set(home, name, str(value), force=force)
     return _unset(home, name)
 
 
-def _shown(home: Path, parsed: Parsed, *, only_changed: bool, with_rare: bool) -> SettingsFacts:
+def _shown(home: Path, parsed: Parsed, *, only_changed: bool) -> SettingsFacts:
     settings = parsed.settings
     names = [
         name
         for name, declaration in DECLARATIONS.items()
-        if settings.is_set(name) or (not only_changed and (with_rare or not declaration.is_rare))
+        if settings.is_set(name) or not (only_changed or declaration.is_rare)
     ]
-    values = {name: dict(zip(("value", "source"), in_force(settings, name), strict=True)) for name in names}
+    values = {name: {"value": shown(settings, name), "source": _source(settings, name)} for name in names}
     notes = [Note("problem", each) for each in (*parsed.problems, *parsed.troubles)]
     if settings.hold:
         notes.append(Note("problem", f"no database is used: {settings.hold}"))
@@ -133,11 +128,9 @@ def _set(home: Path, name: str, value: str, *, force: bool) -> ChangedSetting:
     if name == "dsn" and not value:
         return _changed(home, name, new_settings.unset_dsn(home))
     if name == "dsn":
-        dsn, notes = _checked_dsn(value, force=force)
-        return _changed(home, name, new_settings.save_dsn(home, dsn), notes)
-    new_settings.check(home, {name: value})
-    notes = _tried(home, name, value) if name.startswith("embed_") and "${" not in value else []
-    return _changed(home, name, bool(new_settings.save(home, {name: value})), notes)
+        return _changed(home, name, new_settings.save_dsn(home, _checked_dsn(value, force=force)))
+    is_new = bool(new_settings.save(home, {name: value}))
+    return _changed(home, name, is_new, _tried(home) if name.startswith("embed_") and "${" not in value else ())
 
 
 def _unset(home: Path, name: str) -> ChangedSetting:
@@ -150,62 +143,59 @@ def _unset(home: Path, name: str) -> ChangedSetting:
     return _changed(home, name, bool(layers))
 
 
-def _checked_dsn(dsn: str, *, force: bool) -> tuple[str, list[Note]]:
+def _checked_dsn(dsn: str, *, force: bool) -> str:
     """A connection string that leads somewhere, with the password that was asked for."""
     problem = parts.obstacle(Settings(dsn=dsn))
     if problem:
         raise ConfigError(f"{problem}; nothing was changed")
     if force or "${" in dsn:
-        return dsn, []
+        return dsn
     try:
-        complete = password.complete(dsn)
+        return password.complete(dsn)
     except DatabaseError as error:
         raise type(error)(f"{error}. Nothing was changed; to write it all the same, add --force") from None
-    if complete != dsn or PASSWORD_VARIABLE not in os.environ:
-        return complete, []
-    told = f"the password comes from {PASSWORD_VARIABLE}, which agents may not have"
-    return complete, [Note("warning", told, "put it into ~/.pgpass, where they find it too")]
 
 
-def _tried(home: Path, name: str, value: str) -> list[Note]:
-    """What the embedder says to a setting of it, before it is written."""
-    if not DECLARATIONS[name].parse(value) and name != "embed_url":
-        return []
-    wanted = dataclasses.replace(load(home).settings, **{name: DECLARATIONS[name].parse(value)})
+def _tried(home: Path) -> Iterator[Note]:
+    """What the embedder and the database say to the settings as they are now."""
+    from hermes_memory_pgvector.store.current_model import current_model
+    from hermes_memory_pgvector.writer.embed_pending import mismatch
+
+    settings = load(home).settings
     try:
-        with parts.open_embedder(home, wanted) as embedder:
+        with parts.open_embedder(home, settings) as embedder:
             deadline = Deadline.after(PROBE_SECONDS)
             info = embedder.info(deadline)
             # What is known of a model by its name says nothing of the endpoint.
             embedder.embed_query("is anybody there", deadline)
     except EmbeddingError as error:
         hint = "recall finds by words only until it does; what it says then"
-        return [Note("warning", f"the embedder does not work with this: {error}", hint, command("doctor"))]
-    told = [Note("ok", f"the embedder answers: {info.name}, {info.dim} dimensions")]
-    try:
-        from hermes_memory_pgvector.store.current_model import current_model
-
-        settings = load(home).settings
-        with parts.open_pool(home, settings) as pool, pool.connection(Deadline.after(PROBE_SECONDS)) as connection:
-            model = current_model(connection)
-    except MemoryPluginError:
-        return told
-    if model is None or (model.name, model.dim) == (info.name, info.dim):
-        return told
-    differs = f"the database's vectors are of {model.name}: recall finds by words only until all are made again"
-    url = ("--url", wanted.embed_url) if wanted.embed_url else ()
-    again = command("reembed", *url, "--model", info.name)
-    return [*told, Note("warning", differs, "to make them", again)]
+        yield Note("warning", f"the embedder does not work with this: {error}", hint, command("doctor"))
+        return
+    yield Note("ok", f"the embedder answers: {info.name}, {info.dim} dimensions")
+    with (
+        contextlib.suppress(MemoryPluginError),
+        parts.open_pool(home, settings) as pool,
+        pool.connection(Deadline.after(PROBE_SECONDS)) as connection,
+    ):
+        model = current_model(connection)
+        if model is not None and mismatch(model, info):
+            differs = f"the database's vectors are of {model.name}: recall finds by words only until all are made again"
+            yield Note("warning", differs, "to make them", command("reembed"))
 
 
-def _changed(home: Path, name: str, changed: bool, notes: list[Note] | None = None) -> ChangedSetting:
-    value, source = in_force(load(home).settings, name)
-    told = Note("ok", f"{name} = {_told(name, value)} ({source}){'' if changed else ', unchanged'}")
-    after = []
+def _changed(home: Path, name: str, changed: bool, notes: Iterable[Note] = ()) -> ChangedSetting:
+    settings, before = load(home).settings, tuple(notes)
+    value, source = shown(settings, name), _source(settings, name)
+    told = [Note("ok", f"{name} = {_told(name, value)} ({source}){'' if changed else ', unchanged'}"), *before]
     if source == "environment":
         variable = f"{ENVIRONMENT_PREFIX}{name.upper()}"
-        after.append(Note("warning", f"the environment variable {variable} overrides config.yaml"))
-    return ChangedSetting(name, changed, value, source, (told, *(notes or ()), *after))
+        told.append(Note("warning", f"the environment variable {variable} overrides config.yaml"))
+    return ChangedSetting(name, changed, value, source, tuple(told))
+
+
+def _source(settings: Settings, name: str) -> str:
+    return settings.set_by.get(name, "default")
 
 
 def _told(name: str, value: Any) -> str:
@@ -229,7 +219,6 @@ CONFIG: Final = Operation(
         Option("name", "the setting", metavar="NAME"),
         Option("value", "of set: its new value", metavar="VALUE"),
         Option("--changed", "of show: only those that are not defaults", is_flag=True),
-        Option("--all", "of show: also settings that nobody needs to change", is_flag=True),
         Option("--force", "of set: write a dsn that does not answer now", is_flag=True),
     ),
     config,

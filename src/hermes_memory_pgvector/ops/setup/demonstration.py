@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from dataclasses import dataclass
+from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +12,11 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseUnavailable, SchemaError
 from hermes_memory_pgvector.ops import parts
 from hermes_memory_pgvector.terminal.operation import Note
+from hermes_memory_pgvector.text.clean import turn_digest
+from hermes_memory_pgvector.values import BENCH_THEME, AddTurn, Kind, Question, Role
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.runtime.engine import Engine
-    from hermes_memory_pgvector.values import Role
 
 STORE_SECONDS = 30.0
 SAID: tuple[tuple[Role, str], ...] = (
@@ -26,15 +27,7 @@ SAID: tuple[tuple[Role, str], ...] = (
 ASKED = "who takes grandmother to her dental check-up?"
 
 
-@dataclass(frozen=True, slots=True)
-class Demonstrated:
-    """What was recalled, and how long storing and recalling took."""
-
-    recalled: str
-    notes: tuple[Note, ...]
-
-
-def show(home: Path) -> Demonstrated:
+def show(home: Path) -> Generator[Note, None, str]:
     """Write two turns, search for one by meaning, delete both."""
     with parts.open_engine(home) as engine:
         session = f"demonstration-{secrets.token_hex(4)}"
@@ -50,26 +43,20 @@ def show(home: Path) -> Demonstrated:
         raise SchemaError(
             "a memory was stored but recall did not find it; please report the output of: hermes-pgvector doctor"
         )
-    took = stored - started
-    return Demonstrated(
-        found,
-        (
-            Note("ok", f"{'test memory':<17} written, embedded and stored", took=took),
-            Note("note", f"asked      {ASKED}"),
-            Note("note", f"recalled   {found}", took=asked - stored),
-        ),
-    )
+    yield Note("ok", f"{'test memory':<17} written, embedded and stored", took=stored - started)
+    yield Note("note", f"asked      {ASKED}")
+    yield Note("note", f"recalled   {found}", took=asked - stored)
+    return found
 
 
 def _write(engine: Engine, session: str) -> None:
     from hermes_memory_pgvector.journal import Urgency
-    from hermes_memory_pgvector.values import BENCH_THEME, AddTurn
 
     engine.start()
-    turns = [
-        AddTurn(BENCH_THEME, session, role, content, 0, engine.clock.now(), is_live=True) for role, content in SAID
-    ]
-    engine.record(turns, Urgency.TURN)
+    now = engine.clock.now()
+    engine.record(
+        [AddTurn(BENCH_THEME, session, role, content, 0, now, is_live=True) for role, content in SAID], Urgency.TURN
+    )
     if not engine.writer.flush(Deadline.after(STORE_SECONDS)):
         raise DatabaseUnavailable(engine.writer.status().last_error or "the database does not accept writes")
     engine.flush(Deadline.after(STORE_SECONDS))
@@ -77,8 +64,6 @@ def _write(engine: Engine, session: str) -> None:
 
 def _search(engine: Engine) -> str:
     """The best hit. Another process may be embedding the turns, so an empty answer is retried."""
-    from hermes_memory_pgvector.values import BENCH_THEME, Kind, Question
-
     question = Question(text=ASKED, kind=Kind.TURN, theme=BENCH_THEME, limit=1)
     deadline = Deadline.after(STORE_SECONDS)
     while True:
@@ -90,12 +75,9 @@ def _search(engine: Engine) -> str:
 
 def _delete(engine: Engine, session: str) -> None:
     from hermes_memory_pgvector.store import turns
-    from hermes_memory_pgvector.text.clean import turn_digest
-    from hermes_memory_pgvector.values import BENCH_THEME
 
-    said = [turn_digest(role, content) for role, content in SAID]
     with engine.pool.transaction(Deadline.after(STORE_SECONDS)) as connection:
-        turns.drop(connection, BENCH_THEME, session, said)
+        turns.drop(connection, BENCH_THEME, session, [turn_digest(role, content) for role, content in SAID])
     # A drained file is kept for a while, and would bring the turns to the database that the home uses next.
     engine.journal.seal(Deadline.after(STORE_SECONDS))
     engine.journal.retire(engine.journal.writer, engine.writer.mark, at_once=True)

@@ -6,7 +6,6 @@ this memory: it imports the plugin folder, with what the home carries (`carried`
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -18,9 +17,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hermes_memory_pgvector import carried, files
-from hermes_memory_pgvector.config.home import private_folder
+from hermes_memory_pgvector.config.home import private_folder, root_of
 from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, data_folder
 from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.terminal import progress
+from hermes_memory_pgvector.terminal.operation import Note
 
 PROBE_SECONDS = 60.0
 OPTION = "--hermes-python"
@@ -95,6 +96,33 @@ def remember(home: Path, host: HostPython) -> None:
     files.replace(private_folder(home) / CHOICE_NAME, f"{host.path}\n".encode("utf-8", "surrogateescape"))
 
 
+def carry(home: Path, host: HostPython | None) -> Iterator[Note]:
+    """Put the libraries into the home; ConfigError when they cannot be had.
+
+    hermes' own environment stays as it is: the next update makes it anew. Without hermes, libraries are fetched only
+    if this Python lacks some.
+    """
+    carried.activate(home)
+    if host is None and carried.is_all_here():
+        return
+    version = carried.OWN_VERSION if host is None else host.version
+    with progress.step("libraries") as step, progress.shown("libraries") as bar:
+        outcome = carried.carry(root_of(home), version, bar.phase, pythons=() if host is None else (host.path,))
+        carried.activate(home)
+        step.said.append(f"for Python {version[0]}.{version[1]}, in the home")
+    if outcome.is_new:
+        yield step.note
+    if outcome.problem:
+        yield Note("note", outcome.problem)
+
+
+def shortcoming(host: HostPython) -> str:
+    """What keeps hermes from using this package, as a clause."""
+    if "hermes_memory_pgvector" in host.lacks:
+        return f"hermes runs on {host.path} ({host.how}), and the plugin folder is not in place"
+    return f"hermes runs on {host.path} ({host.how}), which cannot import {', '.join(host.lacks)}"
+
+
 def _chosen(given: Path) -> Path:
     """The interpreter that an operator names: by itself, by its environment's folder, or by the `hermes` it runs."""
     path = given.expanduser().absolute()
@@ -107,10 +135,16 @@ def _chosen(given: Path) -> Path:
     return path
 
 
+def _command() -> str | None:
+    """The `hermes` of the PATH, or the one that its installers put where a new shell finds it."""
+    usual = os.path.expanduser("~/.local/bin")  # noqa: PTH111 - Path.home() raises for a user without a home
+    return shutil.which("hermes") or shutil.which("hermes", path=usual)
+
+
 def _named_by_host() -> Path | None:
     """What hermes answers when it is asked how it is run; a command that is a Python script is run by its Python."""
-    command = shutil.which("hermes")
-    if command is None or _is_script_of_python(Path(command)):
+    command = _command()
+    if command is None or b"python" in files.look(Path(command)).data[:200].partition(b"\n")[0]:
         return None
     words = _answered([command, "--print-runtime-command"])
     return Path(words[0]) if words and Path(words[0]).is_absolute() and Path(words[0]).is_file() else None
@@ -128,12 +162,6 @@ def _answered(words: Sequence[str]) -> list[str]:
     return told if isinstance(told, list) and all(isinstance(each, str) for each in told) else []
 
 
-def _is_script_of_python(script: Path) -> bool:
-    with contextlib.suppress(OSError), script.open("rb") as stream:
-        return b"python" in stream.readline(200)
-    return False
-
-
 def _candidates(home: Path, named: Path | None) -> Iterator[tuple[Path, str]]:
     """Where hermes may live, the likeliest first."""
     if named is not None:
@@ -141,27 +169,15 @@ def _candidates(home: Path, named: Path | None) -> Iterator[tuple[Path, str]]:
     kept = files.look(data_folder(home) / CHOICE_NAME).data.decode("utf-8", "surrogateescape").strip()
     if kept and Path(kept).exists():
         yield Path(kept), f"given with {OPTION} before"
-    command = shutil.which("hermes")
+    command = _command()
     path = _interpreter(Path(command)) if command else None
     if path is not None:
         yield path, f"the Python of {command}"
     yield Path(sys.executable), "this Python"
-    user = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises for a user without a home
-    data = Path(os.environ.get("XDG_DATA_HOME") or user / ".local" / "share")
-    environments = (
-        (Path(os.environ.get("UV_TOOL_DIR") or data / "uv" / "tools") / "hermes-agent", "a uv tool"),
-        (Path(os.environ.get("PIPX_HOME") or data / "pipx") / "venvs" / "hermes-agent", "installed by pipx"),
-        (user / ".local" / "pipx" / "venvs" / "hermes-agent", "installed by pipx"),
-        (home / "hermes-agent" / "venv", "installed by hermes's own script"),
-        (user / ".hermes" / "hermes-agent" / "venv", "installed by hermes's own script"),
-    )
-    for environment, how in environments:
-        if (environment / "bin" / "python").exists():
-            yield environment / "bin" / "python", how
 
 
 def _examine(home: Path, path: Path, how: str) -> HostPython:
-    command = shutil.which("hermes")
+    command = _command()
     beside = Path(command).resolve().parent if command and _interpreter(Path(command)) == path else ""
     words = [str(path), "-c", PROBE, str(beside), str(home / "plugins" / PROVIDER_NAME)]
     if command and how == BY_HOST:
@@ -182,35 +198,23 @@ def _examine(home: Path, path: Path, how: str) -> HostPython:
         return HostPython(path, how, has_host=False)
 
 
-def _interpreter(script: Path, depth: int = 0) -> Path | None:
+def _interpreter(script: Path) -> Path | None:
     """Follow the first line, or the `exec` line of a shell wrapper, to a Python."""
     try:
         with script.open("rb") as stream:
             head = stream.read(4096).decode("utf-8", "surrogateescape")
     except OSError:
         return None
-    first = head.partition("\n")[0]
-    words = first.removeprefix("#!").split()
-    if not first.startswith("#!") or not words:
+    words = head.partition("\n")[0].removeprefix("#!").split()
+    if not head.startswith("#!") or not words:
         return None
-    if Path(words[0]).name == "env" and len(words) > 1 and words[-1].startswith("python"):
+    if Path(words[0]).name == "env" and words[-1].startswith("python"):
         found = shutil.which(words[-1])
         return Path(found) if found else None
     if "python" in Path(words[0]).name:
         return Path(words[0])
-    if "pyenv" in head and not depth:
-        return _behind_pyenv(script.name)
     wrapped = re.search(r"^\s*(?:'''exec'|exec)\s+[\"']?([^\"'\n]+?)[\"']?\s+\"?\$", head, re.MULTILINE)
-    if wrapped is None or depth:
+    if wrapped is None:
         return None
     target = Path(wrapped[1])
-    return target if "python" in target.name else _interpreter(target, depth + 1)
-
-
-def _behind_pyenv(command: str) -> Path | None:
-    """The interpreter behind one of pyenv's stand-ins."""
-    pyenv = shutil.which("pyenv")
-    if pyenv is None:
-        return None
-    done = subprocess.run([pyenv, "which", command], capture_output=True, text=True, check=False)  # noqa: S603
-    return _interpreter(Path(done.stdout.strip()), depth=1) if done.returncode == 0 else None
+    return target if "python" in target.name else _interpreter(target)

@@ -6,12 +6,10 @@ is not ours is never touched.
 
 from __future__ import annotations
 
-import contextlib
 import re
 import shutil
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Literal
@@ -27,70 +25,54 @@ _PACKAGE = "hermes_memory_pgvector"
 FOLDER_MODE = 0o755
 FILE_MODE = 0o644
 
-Change = Literal["installed", "updated", "unchanged", "removed", "absent"]
+Change = Literal["installed", "updated", "unchanged"]
 State = Literal["absent", "foreign", "outdated", "current"]
 
 
-@dataclass(frozen=True, slots=True)
-class InstallResult:
-    """What was done in one hermes home."""
-
-    home: Path
-    change: Change
-    folders: tuple[Path, ...]
-
-
-def install(home: Path) -> InstallResult:
-    """Bring the home's plugin folder up to date with this package; doing it again changes nothing."""
-    targets = _targets(home)
-    foreign = [target for target in targets if _exists(target) and not _is_ours(target)]
-    if foreign:
-        raise ConfigError(f"{foreign[0]} is not ours; look at it, move it away, and run: hermes-pgvector up")
-    existed = any(_exists(target) for target in targets)
-    replaced = [_put(content, target) for target, content in _contents(targets).items()]
-    change: Change = "unchanged" if not any(replaced) else "updated" if existed else "installed"
-    return InstallResult(home, change, targets)
-
-
-def remove(home: Path) -> InstallResult:
-    """Remove our folders from the home; a folder that is not ours stays where it is."""
-    targets = _targets(home)
-    foreign = [target for target in targets if _exists(target) and not _is_ours(target)]
-    if foreign:
-        raise ConfigError(f"{foreign[0]} is not ours; it was left alone")
-    present = tuple(target for target in targets if _exists(target))
-    for target in present:
-        _discard(target)
-    return InstallResult(home, "removed" if present else "absent", present)
+def places(home: Path) -> tuple[Path, Path]:
+    """Where the two folders are, or would be."""
+    return home / "plugins" / PROVIDER_NAME, home / "hooks" / PROVIDER_NAME
 
 
 def ours(home: Path) -> list[Path]:
     """Our folders in the home."""
-    return [target for target in _targets(home) if _exists(target) and _is_ours(target)]
+    return [place for place in places(home) if _is_ours(place)]
 
 
 def state_of(home: Path) -> State:
     """Whether the home has a plugin folder, whether it is ours, and whether it is up to date."""
-    targets = _targets(home)
-    if any(_exists(target) and not _is_ours(target) for target in targets):
+    if any(_exists(place) and not _is_ours(place) for place in places(home)):
         return "foreign"
-    if not _exists(targets[0]):
+    if not _exists(places(home)[0]):
         return "absent"
-    contents = _contents(targets)
-    is_current = all(
-        target.is_dir() and dict(_read(target)) == content and not _is_open_to_others(target)
-        for target, content in contents.items()
-    )
-    return "current" if is_current else "outdated"
+    return "current" if all(_is_current(place, content) for place, content in _contents(home).items()) else "outdated"
 
 
-def _targets(home: Path) -> tuple[Path, Path]:
-    return home / "plugins" / PROVIDER_NAME, home / "hooks" / PROVIDER_NAME
+def install(home: Path) -> Change:
+    """Bring the home's plugin folder up to date with this package; doing it again changes nothing."""
+    foreign = [place for place in places(home) if _exists(place) and not _is_ours(place)]
+    if foreign:
+        raise ConfigError(f"{foreign[0]} is not ours; look at it, move it away, and run: hermes-pgvector up")
+    existed, is_new = any(map(_exists, places(home))), False
+    for place, content in _contents(home).items():
+        if _is_current(place, content):
+            continue
+        is_new = True
+        try:
+            _put(content, place)
+        except OSError as error:
+            raise ConfigError(f"cannot write {place}: {error.strerror or type(error).__name__}") from error
+    return "unchanged" if not is_new else "updated" if existed else "installed"
 
 
-def _contents(targets: tuple[Path, Path]) -> dict[Path, dict[Path, bytes]]:
+def remove(place: Path) -> None:
+    """Remove a folder of ours in one step, so that hermes never sees half of it; a link is unlinked, not followed."""
+    _swap(place, None)
+
+
+def _contents(home: Path) -> dict[Path, dict[Path, bytes]]:
     """The files of each folder as they are in this package."""
-    plugin, hook = targets
+    plugin, hook = places(home)
     with as_file(files(_PACKAGE)) as source:
         package = dict(_read(source))
         doors = dict(_read(source / "hermes_plugin"))
@@ -105,45 +87,31 @@ def _read(folder: Path) -> Iterator[tuple[Path, bytes]]:
             yield path.relative_to(folder), path.read_bytes()
 
 
-def _make_parents(target: Path) -> None:
-    """Make the folders above the plugin folder; nobody else may write to the new ones."""
-    missing = [folder for folder in target.parents if not folder.exists()]
-    for folder in reversed(missing):
-        with contextlib.suppress(FileExistsError):
-            folder.mkdir()
-            folder.chmod(FOLDER_MODE)
-
-
-def _is_open_to_others(target: Path) -> bool:
-    """Whether somebody else could change what hermes executes."""
-    return any(
-        not path.is_symlink() and path.stat().st_mode & 0o022 for path in (target, *target.rglob("*")) if path.exists()
+def _is_current(place: Path, content: dict[Path, bytes]) -> bool:
+    """Whether the folder has these files, and nobody else could change what hermes executes."""
+    return (
+        place.is_dir()
+        and dict(_read(place)) == content
+        and not any(path.stat().st_mode & 0o022 for path in (place, *place.rglob("*")) if path.exists())
     )
 
 
-def _exists(target: Path) -> bool:
-    return target.is_symlink() or target.exists()
+def _exists(place: Path) -> bool:
+    return place.is_symlink() or place.exists()
 
 
-def _is_ours(target: Path) -> bool:
-    for name in _MANIFESTS:
-        try:
-            if _MARK.search((target / name).read_text(encoding="utf-8", errors="replace")):
-                return True
-        except OSError:
-            continue
-    return False
+def _is_ours(place: Path) -> bool:
+    manifests = [place / name for name in _MANIFESTS if (place / name).is_file()]
+    return any(_MARK.search(each.read_text(encoding="utf-8", errors="replace")) for each in manifests)
 
 
-def _put(content: dict[Path, bytes], target: Path) -> bool:
-    """Write the folder beside its place and swap it in; False when it was already equal."""
-    if target.is_dir() and dict(_read(target)) == content and not _is_open_to_others(target):
-        return False
-    try:
-        _make_parents(target)
-        fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    except OSError as error:
-        raise ConfigError(f"cannot write {target}: {error.strerror or type(error).__name__}") from error
+def _put(content: dict[Path, bytes], place: Path) -> None:
+    """Write the folder beside its place and swap it in."""
+    missing = [folder for folder in place.parents if not folder.exists()]
+    for folder in reversed(missing):
+        folder.mkdir(exist_ok=True)
+        folder.chmod(FOLDER_MODE)
+    fresh = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
     try:
         for path, data in content.items():
             (fresh / path).parent.mkdir(parents=True, exist_ok=True)
@@ -152,27 +120,24 @@ def _put(content: dict[Path, bytes], target: Path) -> bool:
         (fresh / "__pycache__").mkdir(exist_ok=True)
         for path in (fresh, *fresh.rglob("*")):
             path.chmod(FOLDER_MODE if path.is_dir() else FILE_MODE)
-        if _exists(target):
-            _discard(target, replacement=fresh)
-        else:
-            fresh.rename(target)
-    except OSError as error:
-        raise ConfigError(f"cannot write {target}: {error.strerror or type(error).__name__}") from error
+        _swap(place, fresh)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
-    return True
 
 
-def _discard(target: Path, replacement: Path | None = None) -> None:
-    """Remove the folder in one step, so that hermes never sees half of it; a link is unlinked, not followed."""
-    old = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+def _swap(place: Path, replacement: Path | None) -> None:
+    """Take away what is there, and put another folder in its place; what was there comes back if that fails."""
+    old = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+    had = _exists(place)
     try:
-        target.rename(old / target.name)
+        if had:
+            place.rename(old / place.name)
         if replacement is not None:
             try:
-                replacement.rename(target)
+                replacement.rename(place)
             except OSError:
-                (old / target.name).rename(target)
+                if had:
+                    (old / place.name).rename(place)
                 raise
     finally:
         shutil.rmtree(old, ignore_errors=True)

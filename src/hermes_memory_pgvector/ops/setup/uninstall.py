@@ -27,6 +27,7 @@ from hermes_memory_pgvector.config.settings_file import (
     has_section,
     load,
     remove_variable,
+    section,
     set_provider,
     update,
 )
@@ -34,9 +35,9 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.ops import parts
 from hermes_memory_pgvector.ops.memory import Memory
-from hermes_memory_pgvector.ops.setup import dashboard_tab, host_python, plugin_folder
+from hermes_memory_pgvector.ops.setup import host_python, plugin_folder
 from hermes_memory_pgvector.terminal.amounts import size
-from hermes_memory_pgvector.terminal.operation import Note, Operation, Option, Plan, column
+from hermes_memory_pgvector.terminal.operation import Note, Operation, Option, Plan, aside, column
 
 STOP_SECONDS = 60.0
 
@@ -45,9 +46,9 @@ STOP_SECONDS = 60.0
 class Step:
     """One thing to do."""
 
-    text: str
+    step: str = column("step", text=True)
     """As a command: remove, stop, delete."""
-    run: Callable[[], object]
+    run: Callable[[], object] = aside()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,25 +68,16 @@ class Removal:
             step.run()
 
 
-@dataclass(frozen=True, slots=True)
-class StepLine:
-    """A step as people read it."""
-
-    step: str = column("step", text=True)
-
-
 def uninstall(memory: Memory, *, purge: bool, execute: bool) -> Plan:
     """What would be done, or what was."""
     found = plan(memory.home, purge=purge)
     if execute:
         found.execute()
-    using = [Note("warning", f"{user} still uses this memory; stop it first") for user in found.users]
+    using = (
+        [] if execute else [Note("warning", f"{user} still uses this memory; stop it first") for user in found.users]
+    )
     stays = [Note("note", f"stays: {each}") for each in found.stays]
-    steps = tuple(StepLine(each.text) for each in found.steps)
-    return Plan(
-        "do", "done", {"steps": len(steps)}, steps, executed=execute,
-        notes=(*(() if execute else using), *stays),
-    )  # fmt: skip
+    return Plan("do", "done", {"steps": len(found.steps)}, found.steps, executed=execute, notes=(*using, *stays))
 
 
 def plan(home: Path, *, purge: bool) -> Removal:
@@ -97,26 +89,18 @@ def plan(home: Path, *, purge: bool) -> Removal:
     homes = [each for each in homes_of(home) if each not in linked]
     if purge:
         _check_links(homes)
-    steps = [step for each in homes for step in _detach(each)]
-    if purge:
-        steps += [step for each in homes for step in _forget_settings(each)]
-    steps += [step for each in homes for step in _stop(each)]
-    if purge:
-        steps += [step for each in homes for step in _delete(each)]
-    users = [
+    kinds = (_detach, _forget_settings, _stop, _delete) if purge else (_detach, _stop)
+    steps = tuple(step for kind in kinds for each in homes for step in kind(each))
+    users = tuple(
         f"{process.command} {process.pid}" for each in homes for process in status_file.read_all(data_folder(each))
-    ]
-    stays = [*_stays(homes, purge=purge), *(_linked(each) for each in linked)]
-    return Removal(tuple(steps), tuple(stays), tuple(users))
+    )
+    elsewhere = (f"{each}: it leads to {each.resolve()}; to take that one out, name its home" for each in linked)
+    return Removal(steps, (*_stays(homes, purge=purge), *elsewhere), users)
 
 
 def _is_elsewhere(profile: Path, root: Path) -> bool:
     """Whether a link leads to this profile: what is there may be another installation's."""
     return profile.resolve() != root.resolve() / "profiles" / profile.name
-
-
-def _linked(profile: Path) -> str:
-    return f"{profile}: it leads to {profile.resolve()}; to take that one out, name it with --hermes-home"
 
 
 def _check_links(homes: list[Path]) -> None:
@@ -140,14 +124,15 @@ def _is_ours(folder: Path) -> bool:
 def _detach(home: Path) -> Iterator[Step]:
     if current_provider(home) == PROVIDER_NAME:
         yield Step(f"set memory.provider to '' in {home / 'config.yaml'}", partial(set_provider, home, ""))
-    if dashboard_tab.state_of(home) == "on":
-        yield Step(
-            f"take {PROVIDER_NAME} off plugins.enabled in {home / 'config.yaml'}", partial(dashboard_tab.turn_off, home)
-        )
+    enabled = section(home, ("plugins", "enabled"))
+    if isinstance(enabled, list) and PROVIDER_NAME in enabled:
+        others = {"enabled": [name for name in enabled if name != PROVIDER_NAME]}
+        told = f"take {PROVIDER_NAME} off plugins.enabled in {home / 'config.yaml'}"
+        yield Step(told, partial(update, home, ("plugins",), others))
     for folder in carried.folders(home):
         yield Step(f"remove the libraries {folder}", partial(shutil.rmtree, folder))
     for folder in plugin_folder.ours(home):
-        yield Step(f"remove {folder}", partial(plugin_folder.remove, home))
+        yield Step(f"remove {folder}", partial(plugin_folder.remove, folder))
 
 
 def _forget_settings(home: Path) -> Iterator[Step]:

@@ -15,9 +15,8 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError, Held, MemoryPluginError, SchemaError, UsageError
 from hermes_memory_pgvector.ops import belonging, migration, new_settings, parts, password, profiles
 from hermes_memory_pgvector.ops.memory import Memory
-from hermes_memory_pgvector.ops.setup import dashboard_tab, demonstration, host_python, host_site, login, plugin_folder
-from hermes_memory_pgvector.ops.setup.checks import examination
-from hermes_memory_pgvector.ops.setup.checks.finding import Finding
+from hermes_memory_pgvector.ops.setup import demonstration, doctor, host_python, login, plugin_folder
+from hermes_memory_pgvector.ops.setup.checks import Finding, examine
 from hermes_memory_pgvector.ops.setup.host_python import HostPython
 from hermes_memory_pgvector.terminal import progress, sink
 from hermes_memory_pgvector.terminal.ask import confirm
@@ -81,10 +80,8 @@ class SetUp(Facts):
     home: str
     changed: tuple[str, ...]
     exit_code: int
-    hermes_python: str | None
-    hermes_sees_package: bool | None
     recalled: str | None
-    profiles: tuple[dict[str, Any], ...]
+    profiles: tuple[str, ...]
     checks: tuple[Finding, ...]
     notes: tuple[Note, ...] = aside(())
 
@@ -130,61 +127,55 @@ class _Setup:
 
     def steps(self) -> Generator[Note | str, None, SetUp]:
         """All steps in order."""
+        from hermes_memory_pgvector.ops.carry.import_ import offer
+
         home, wish = self.home, self.wish
         yield f"Setting up the memory of {home}"
         home.mkdir(parents=True, exist_ok=True)
         for trouble in load(home).troubles:
             raise ConfigError(f"{trouble}; fix it, then run this again")
-        before = {each: _server_in_use(each) for each in (home, *profiles.below(home))}
+        homes = [home, *(profiles.below(home) if wish.all_profiles else ())]
+        before = {each: _server_in_use(each) for each in homes}
         yield from self._settings()
         yield from self._libraries()
         target = yield from self._database()
         yield from self._schema(target)
         yield from _accepted(home)
         yield from self._hosted()
-        yield from _rows_left(home, before[home])
-        others = []
-        for each in profiles.below(home) if wish.all_profiles else ():
-            others.append((yield from self._profile(each, before[each])))
-        if wish.dsn and not wish.all_profiles:
-            yield from _profiles_left(home, before)
+        for each in homes[1:]:
+            yield from self._profile(each)
+        for each in homes:
+            yield from _rows_left(each, before[each])
         findings = tuple(self._examined())
-        code = examination.exit_code(findings)
-        yield from examination.notes([each for each in findings if each.level != "ok"], within_up=True)
+        code = doctor.exit_code(findings)
+        yield from doctor.notes(each for each in findings if each.level != "ok")
         recalled = None
         if code == 0:
-            shown = demonstration.show(home)
-            recalled = shown.recalled
-            yield from shown.notes
-        yield Note("ok" if code == 0 else "problem", f"{'doctor':<17} {examination.summary(findings)}")
-        if code == 0:
-            for each in (home, *(profiles.below(home) if wish.all_profiles else ())):
-                yield from self._chats(each)
-            yield from self._tab()
-        host, assured = self.host, self.wanted
-        is_done = not (assured and assured.problem) and (host is None or host.sees_package)
-        return SetUp(
-            str(home), tuple(self.changed), code or (0 if is_done else WORK_REMAINS),
-            None if host is None else str(host.path), None if host is None else host.sees_package, recalled,
-            tuple(others), findings, tuple(_next(home, host, code)),
-        )  # fmt: skip
+            recalled = yield from demonstration.show(home)
+        yield Note("ok" if code == 0 else "problem", f"{'doctor':<17} {doctor.summary(findings)}")
+        # A script that reads JSON imports for itself.
+        for each in homes if code == 0 and not sink.is_document() else ():
+            yield from offer(each, yes=wish.yes)
+        is_done = not (self.wanted and self.wanted.problem) and (self.host is None or self.host.sees_package)
+        notes = tuple(_next(home, self.host, code))
+        code = code or (0 if is_done else WORK_REMAINS)
+        below = tuple(map(str, homes[1:]))
+        return SetUp(str(home), tuple(self.changed), code, recalled, below, findings, notes)
 
     def _settings(self) -> Notes:
         """Write the settings given on the command line; a profile takes over those of the database it shares."""
-        if self.wish.settings:
-            with progress.step("settings") as step:
-                changed = new_settings.save(self.home, self.wish.settings)
-                step.said.append(", ".join(changed) if changed else "unchanged")
-            self.changed += changed
-            yield step.note
+        changed = new_settings.save(self.home, self.wish.settings) if self.wish.settings else []
         if not self.wish.dsn:
-            self.changed += yield from _joined(self.home)
+            changed += profiles.join(self.home)
+        if changed:
+            self.changed += changed
+            yield Note("ok", f"{'settings':<17} {', '.join(changed)}")
 
     def _libraries(self) -> Notes:
         """Find the Python that runs hermes and put the libraries for it into the home."""
         self.host = host_python.find(self.home, self.wish.hermes_python)
         try:
-            yield from host_site.carry(self.home, self.host)
+            yield from host_python.carry(self.home, self.host)
         except ConfigError as error:
             # The database is worth having all the same; what is left to do is said at the end.
             yield Note("problem", str(error))
@@ -222,12 +213,11 @@ class _Setup:
         problem = parts.obstacle(settings)
         if problem:
             raise ConfigError(problem)
-        is_new = not parts.has_embedded_data(self.home, settings)
+        state = "running" if parts.has_embedded_data(self.home, settings) else "created and started"
         with progress.step("database") as step:
             folder = parts.server_folder(self.home, settings)
             server = EmbeddedPostgres(folder)
             info = server.ensure_running(Deadline.after(SERVER_SECONDS))
-            state = "created and started" if is_new else "running"
             step.said.append(f"embedded Postgres {server.status().binaries_version}, {state}")
             if folder != data_folder(self.home):
                 step.said.append(f"shared with {folder.parent}")
@@ -264,9 +254,9 @@ class _Setup:
         if self.host is None:
             return
         with progress.step("plugin folder") as step:
-            done = plugin_folder.install(self.home)
-            places = " and ".join(str(each.relative_to(self.home)) for each in done.folders)
-            step.said.append(f"{done.change}: {places}")
+            change = plugin_folder.install(self.home)
+            places = " and ".join(str(each.relative_to(self.home)) for each in plugin_folder.places(self.home))
+            step.said.append(f"{change}: {places}")
         yield step.note
         self.host = host_python.examine(self.home, self.host)
         if self.host.sees_package:
@@ -274,57 +264,24 @@ class _Setup:
             self.changed += ["memory.provider"] if is_new else []
             yield Note("ok", f"{'provider':<17} memory.provider is {PROVIDER_NAME}{'' if is_new else ', unchanged'}")
 
-    def _profile(self, home: Path, before: Path | None) -> Generator[Note, None, dict[str, Any]]:
+    def _profile(self, home: Path) -> Notes:
         """Give one profile the memory of its root home: settings, plugin folder, provider; each keeps its own theme."""
-        changed = yield from _joined(home)
-        settings, has_own = load(home).settings, profiles.has_own_server(home)
-        if has_own and not settings.own_server and not load(root_of(home)).settings.dsn:
-            yield _stays(home, data_folder(home), "keeps a Postgres of its own; to have the rows in the shared one")
-        if not has_own:
-            for _ in _accepted(home):
-                pass
-        yield from _rows_left(home, before)
+        changed = profiles.join(home)
+        if profiles.shares_database(home):
+            yield from _accepted(home)
         if self.host is not None and self.host.sees_package:
             plugin_folder.install(home)
             changed += ["memory.provider"] if settings_file.set_provider(home, PROVIDER_NAME) else []
-        where = "a Postgres of its own" if has_own else parts.describe_database(home, settings)
-        theme = parts.profile_theme(home, settings)
-        yield Note("ok", f"profile {home.name}: theme {theme}, {where}{'' if changed else ', unchanged'}")
-        return {"home": str(home), "changed": changed, "own_database": has_own, "database": where}
+        settings = load(home).settings
+        where, theme = parts.describe_database(home, settings), parts.profile_theme(home, settings)
+        self.changed += [f"profiles/{home.name}: {each}" for each in changed]
+        yield Note("ok", f"profile {home.name}: theme {theme}, {where}; {', '.join(changed) or 'unchanged'}")
 
     def _examined(self) -> Iterator[Finding]:
         """All checks; what hermes cannot import, and the command for it, is said at the end."""
-        is_waiting = self.host is not None and not self.host.sees_package
+        is_waiting = self.host is None or not self.host.sees_package
         with progress.waiting("checking"):
-            yield from (each for each in examination.examine(self.home) if each.name != "host" or not is_waiting)
-
-    def _chats(self, home: Path) -> Notes:
-        """Ask whether to bring in what hermes has kept of a home's chats; a script that reads JSON asks for itself."""
-        from hermes_memory_pgvector.ops.carry.import_ import offer
-
-        if not sink.is_document():
-            yield from offer(home, yes=self.wish.yes)
-
-    def _tab(self) -> Notes:
-        """Ask whether the host's dashboard shall show the memory tab, unless that is settled."""
-        if self.host is None or not self.host.sees_package or dashboard_tab.state_of(self.home) != "off":
-            return
-        if confirm("show the memory as a tab of hermes' dashboard?", default=True, yes=self.wish.yes):
-            dashboard_tab.turn_on(self.home)
-            self.changed.append("plugins.enabled")
-            yield Note("ok", "memory tab: on, from the next start of `hermes dashboard`")
-        else:
-            yield Note("note", "to see the memory as a tab of hermes' dashboard", dashboard_tab.ENABLE_COMMAND)
-
-
-def _joined(home: Path) -> Generator[Note, None, list[str]]:
-    """Have a profile take over the database and model of its root home, and say what it had chosen otherwise."""
-    joined = profiles.join(home)
-    if joined.replaced:
-        told = ", ".join(f"{name} {old} -> {new}" for name, (old, new) in joined.replaced.items())
-        own = command("up", "--own-database", "--hermes-home", str(home))
-        yield Note("note", f"profile {home.name} embeds as {profiles.SHARED} do: {told}", "for a model of its own", own)
-    return list(joined.changed)
+            yield from (each for each in examine(self.home) if each.name != "host" or not is_waiting)
 
 
 def _confirm_password(role: str, *, yes: bool) -> None:
@@ -338,7 +295,7 @@ def _confirm_password(role: str, *, yes: bool) -> None:
 
 
 def _is_ready(home: Path, settings: Settings) -> bool:
-    """Whether the configured database already has the schema and the vector tables we need."""
+    """Whether the configured database has the schema, and vectors of a model; of which one, `doctor` says."""
     from hermes_memory_pgvector.store import schema
     from hermes_memory_pgvector.store.current_model import current_model
 
@@ -347,10 +304,7 @@ def _is_ready(home: Path, settings: Settings) -> bool:
             schema.verify(connection)
         except SchemaError:
             return False
-        model = current_model(connection)
-    wanted = migration.wanted_model(home, settings).spec
-    # Without an answer from the embedder, nothing says that another model is wanted.
-    return wanted is None or (model is not None and (model.name, model.dim) == (wanted.name, wanted.dim))
+        return current_model(connection) is not None
 
 
 def _saved_login(home: Path, admin: str, new_login: login.Login) -> Note:
@@ -388,21 +342,10 @@ def _server_in_use(home: Path) -> Path | None:
 def _rows_left(home: Path, before: Path | None) -> Notes:
     """What stays in the embedded server that a home used before."""
     if before is not None and before != _server_in_use(home):
-        yield _stays(home, before, "its memories stay in the embedded server; to bring them along")
-
-
-def _stays(home: Path, folder: Path, what: str) -> Note:
-    theme = () if root_of(home) == home else ("--theme", parts.profile_theme(home, load(home).settings))
-    copy = command("import", str(folder), *theme, "--execute", "--hermes-home", str(home))
-    return Note("warning", f"{home}: {what}", then=copy)
-
-
-def _profiles_left(home: Path, before: dict[Path, Path | None]) -> Notes:
-    """Profiles that shared the embedded server go on with it until they are told otherwise."""
-    names = [each.name for each in profiles.below(home) if before[each] == data_folder(home)]
-    if names:
-        told = f"profiles that stay with the embedded server in {data_folder(home)}: {', '.join(names)}"
-        yield Note("note", told, "to bring them along", command("up", "--all-profiles", "--hermes-home", str(home)))
+        theme = () if root_of(home) == home else ("--theme", parts.profile_theme(home, load(home).settings))
+        copy = command("import", str(before), *theme, "--execute", "--hermes-home", str(home))
+        told = f"{home}: its memories stay in the embedded server; to bring them along"
+        yield Note("warning", told, then=copy)
 
 
 def _next(home: Path, host: HostPython | None, code: int) -> Notes:
@@ -411,7 +354,7 @@ def _next(home: Path, host: HostPython | None, code: int) -> Notes:
         yield Note("problem", "Some checks failed. Mend them and run this again", "for details", command("doctor"))
         return
     if host is not None and not host.sees_package:
-        told = f"The memory is ready, but hermes cannot use it yet: {host_site.shortcoming(host)}"
+        told = f"The memory is ready, but hermes cannot use it yet: {host_python.shortcoming(host)}"
         yield Note("warning", told, "when that is put right", command("up"))
         return
     if host is None:

@@ -1,37 +1,38 @@
-"""The questions of `hermes memory setup pgvector`. Enter, or no input at all, keeps the current value."""
+"""The questions of `hermes memory setup pgvector`: the database and the embedder; then it does what `up` does."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from hermes_memory_pgvector.config import settings_file
-from hermes_memory_pgvector.config.settings import DECLARATIONS, Settings, shown
-from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, load
-from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import MemoryPluginError, SchemaError
-from hermes_memory_pgvector.ops import migration as database
-from hermes_memory_pgvector.ops import new_settings, parts, password
-from hermes_memory_pgvector.terminal import render, sink
-from hermes_memory_pgvector.terminal.operation import Mark, Note
+from hermes_memory_pgvector.config.settings import DECLARATIONS, shown
+from hermes_memory_pgvector.config.settings_file import load
+from hermes_memory_pgvector.errors import MemoryPluginError
+from hermes_memory_pgvector.ops import new_settings, password
+from hermes_memory_pgvector.ops.memory import memory_of
+from hermes_memory_pgvector.ops.setup.up import UP
+from hermes_memory_pgvector.terminal import ask, render, sink
+from hermes_memory_pgvector.terminal.operation import Note
 
-NO = ("n", "no")
-NONE = "none"
-EMBEDDED = "embedded"
-MOST_TRIES = 3
+EMBEDDED, NONE = "embedded", "none"
 INTERRUPTED = 130
-CONNECT_SECONDS = 60.0
 ENDPOINT_QUESTIONS = ("embed_model", "embed_api_key_env")
 """Asked only when there is an endpoint."""
 
 
 def run(home: Path) -> None:
-    """Ask, write what changed, test, offer to migrate, and make us the host's memory provider.
+    """Ask, write what changed, and set up the memory.
 
     The host would show a traceback for whatever ends this early, so it ends the program with a sentence.
     """
     try:
-        _ask(home)
+        sink.write()
+        sink.write("pgvector memory: press Enter to keep the value in [brackets].")
+        _ask(home, "dsn", EMBEDDED)
+        if _ask(home, "embed_url", NONE):
+            for name in ENDPOINT_QUESTIONS:
+                _ask(home, name, NONE)
+        render.show(UP.run(memory_of(home), **{each.key: each.read({}) for each in UP.options}), as_json=False)
     except KeyboardInterrupt:
         sink.write()
         sys.stderr.write("interrupted; what you answered before is kept\n")
@@ -44,115 +45,26 @@ def run(home: Path) -> None:
         sys.exit(1)
 
 
-def _ask(home: Path) -> None:
-    sink.write()
-    sink.write("pgvector memory: press Enter to keep the value in [brackets].")
+def _ask(home: Path, name: str, nothing: str) -> str:
+    """Ask for one setting and write it if it can work; returns the value in force."""
     settings = load(home).settings
-    _prompt_dsn(home, settings)
-    has_endpoint = _prompt_setting(home, settings, "embed_url", NONE)
-    if has_endpoint:
-        for name in ENDPOINT_QUESTIONS:
-            _prompt_setting(home, load(home).settings, name, NONE)
-    if settings_file.set_provider(home, PROVIDER_NAME):
-        _tell("ok", f"memory.provider is now {PROVIDER_NAME}")
-    _test(home)
-    sink.write("  To check everything: hermes-pgvector doctor")
-
-
-def _prompt_setting(home: Path, settings: Settings, name: str, nothing: str) -> str:
-    """Ask for one setting and write it if it can work; ask again if not. Returns the value in force."""
-    for _ in range(MOST_TRIES):
-        current = str(shown(settings, name) or nothing)
-        answer = _prompt(DECLARATIONS[name].help, current)
-        if not answer or answer == current:
-            break
+    current = str((shown(settings, name) if getattr(settings, name) else "") or nothing)
+    answer = ask.ask(f"  {DECLARATIONS[name].help}\n ", current)
+    if answer != current:
         try:
-            changed = new_settings.save(home, {name: "" if answer == nothing else answer})
+            _save(home, name, "" if answer == nothing else answer)
         except MemoryPluginError as error:
-            _tell("problem", str(error))
-            continue
-        if changed:
-            _tell("ok", f"written: {name}")
-        break
+            render.tell(Note("problem", str(error), "it stays as it was; to change it: hermes-pgvector config set"))
     return str(getattr(load(home).settings, name) or "")
 
 
-def _prompt_dsn(home: Path, settings: Settings) -> None:
-    from hermes_memory_pgvector.postgres.conninfo import check_conninfo
-
-    for _ in range(MOST_TRIES):
-        current = shown(settings, "dsn") if settings.dsn else EMBEDDED
-        way_back = f" ({EMBEDDED}: the server of this home)" if settings.dsn else ""
-        answer = _prompt(f"{DECLARATIONS['dsn'].help}{way_back}", current)
-        if not answer or answer == current:
-            return
-        if answer.lower() == EMBEDDED:
-            changed = new_settings.unset_dsn(home)
-            _tell("ok", "written: dsn, the embedded server of this home" if changed else "unchanged")
-            return
-        if check_conninfo(answer) is not None:
-            _tell(
-                "problem", "that is not a valid connection string", "write it like postgresql://user@host:5432/database"
-            )
-            continue
-        try:
-            complete = password.complete(answer)
-        except MemoryPluginError as error:
-            _tell("problem", str(error), "nothing was written; give another, or Enter to keep the current one")
-            continue
-        if new_settings.save_dsn(home, complete):
-            _tell("ok", "written: dsn")
-        return
-
-
-def _test(home: Path) -> None:
-    """Connect, and offer to update the schema when that is all that is missing."""
-    from hermes_memory_pgvector.store import schema
-
-    settings = load(home).settings
-    is_new = not settings.dsn and not parts.has_embedded_data(home, settings)
-    try:
-        if not is_new:
-            with parts.open_pool(home, settings) as pool, pool.connection(Deadline.after(CONNECT_SECONDS)) as reader:
-                schema.verify(reader)
-            _tell("ok", f"the database is ready: {parts.describe_database(home, settings)}")
-            return
-        _tell("note", "the embedded database of this home does not exist yet")
-    except SchemaError as error:
-        _tell("warning", str(error))
-    except MemoryPluginError as error:
-        where = parts.describe_database(home, settings)
-        _tell("problem", f"{where}: {error}", "until it answers, memories wait in the journal")
-        return
-    if _prompt("Create or update the database schema now? (yes/no)", "yes", takes_silence=False).lower() in NO:
-        _tell("note", "later: hermes-pgvector migrate")
-        return
-    _migrate(home, settings)
-
-
-def _migrate(home: Path, settings: Settings) -> None:
-    try:
-        admin = database.admin_dsn(home, settings, None)
-        wanted = database.wanted_model(home, settings)
-        role = database.role_for(settings, admin)
-        outcome = database.apply(admin, role, wanted.spec, adopt_model=settings.embed_model)
-    except MemoryPluginError as error:
-        _tell("problem", str(error), "hermes-pgvector migrate --admin-dsn OWNER_DSN")
-        return
-    for note in database.told(outcome, wanted):
-        render.tell(note)
-
-
-def _tell(mark: Mark, text: str, hint: str = "") -> None:
-    render.tell(Note(mark, text, hint))
-
-
-def _prompt(question: str, current: str, *, takes_silence: bool = True) -> str:
-    """The trimmed answer; empty for Enter. The end of input counts as Enter, or as "no" where that is safer."""
-    print(f"  {question}\n  [{current}] ", end="", flush=True)
-    line = sys.stdin.readline()
-    if not line.endswith("\n"):
-        sink.write()
-    if not line and not takes_silence:
-        return "no"
-    return line.strip()
+def _save(home: Path, name: str, value: str) -> None:
+    if name != "dsn":
+        changed = bool(new_settings.save(home, {name: value}))
+    elif value:
+        new_settings.check(home, {name: value})
+        changed = new_settings.save_dsn(home, password.complete(value))
+    else:
+        changed = new_settings.unset_dsn(home)
+    if changed:
+        render.tell(Note("ok", f"written: {name}"))
