@@ -246,7 +246,7 @@ def test_the_chats_of_a_profile_have_the_themes_that_its_own_agents_give_them(
 def test_a_locked_a_missing_and_a_foreign_store_are_named_and_harm_nothing(
     commands: Commands, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hermes_memory_pgvector.ops.carry.past.WAIT_SECONDS", 0.1)
+    monkeypatch.setattr("hermes_memory_pgvector.ops.host_past.WAIT_SECONDS", 0.1)
     with nothing_changes(Stored(database.owner_dsn)):
         done = commands.call("import", "state")
         assert done.code == 1

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Literal, cast
 
 from hermes_memory_pgvector.capture import host_store
-from hermes_memory_pgvector.capture.scaffolding import typed_by_user
 from hermes_memory_pgvector.capture.transcript import turn_of
 from hermes_memory_pgvector.errors import MemoryPluginError
 from hermes_memory_pgvector.store.undone import Rewound, Saying, SessionTold, State
@@ -82,7 +81,7 @@ class Rewinds:
 
     def _digests(self, role: str, content: object) -> frozenset[str]:
         spoken = cast(Literal["user", "assistant"], role)
-        forms = host_store.wordings(spoken, content, typed_by_user)
+        forms = host_store.wordings(spoken, content)
         turns = (turn_of(spoken, form, self._max_chars) for form in forms)
         return frozenset(turn.digest for turn in turns if turn is not None)
 

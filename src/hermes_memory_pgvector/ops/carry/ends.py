@@ -42,7 +42,7 @@ class End:
         return place(self.login)
 
     @property
-    def place_and_folder(self) -> tuple[str, Path | None]:
+    def key(self) -> tuple[str, Path | None]:
         """The same for all logins to a database."""
         return self.place, self.folder if self.is_embedded else None
 
@@ -97,22 +97,23 @@ def ends_of(home: Path, to: str, admin: str | None) -> Ends:
     if settings.hold:
         raise Held(settings.hold)
     folder = parts.server_folder(home, settings)
-    is_back = to.strip().lower() == EMBEDDED
-    if is_back:
+    if to.strip().lower() == EMBEDDED:
         own = admin or _kept_admin(home, settings.dsn) or settings.dsn
         if not own:
             raise ConfigError("this home uses the embedded server already")
         return _with_homes(home, End(folder, login_of(own)), End(folder), "")
     kept = admin or _kept_admin(home, to)
     target = End(folder, login_of(kept or to))
-    source = End(folder)
-    if settings.dsn and place(settings.dsn) != target.place:
-        source = end_of(home, settings, None)
-    return _with_homes(home, source, target, to if kept else "")
+    # Whoever was killed on the way may have led this home there already.
+    is_there = not settings.dsn or place(settings.dsn) == target.place
+    return _with_homes(home, End(folder) if is_there else end_of(home, None), target, to if kept else "")
 
 
-def end_of(home: Path, settings: Settings, admin: str | None) -> End:
+def end_of(home: Path, admin: str | None) -> End:
     """The database that a home uses now; `admin` is the owner's login to a Postgres of the operator's own."""
+    settings = load(home).settings
+    if settings.hold:
+        raise Held(f"{home}: {settings.hold}")
     folder = parts.server_folder(home, settings)
     return End(folder, login_of(_kept_admin(home, settings.dsn, admin) or settings.dsn) if settings.dsn else "")
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from hermes_memory_pgvector.config.home import has_profile, home_id, pseudonym_key, root_of
 from hermes_memory_pgvector.config.settings_file import data_folder, load
-from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError, UsageError
 from hermes_memory_pgvector.ops import parts
-from hermes_memory_pgvector.ops.carry.ends import is_dsn, login_of, shown
-from hermes_memory_pgvector.ops.carry.export import STANDARD, named_theme
-from hermes_memory_pgvector.ops.carry.past import HostPast, reading, tables
+from hermes_memory_pgvector.ops.carry import file
+from hermes_memory_pgvector.ops.carry.ends import is_dsn, shown
+from hermes_memory_pgvector.ops.carry.export import named_theme
+from hermes_memory_pgvector.ops.host_past import HostPast, reading, tables
 from hermes_memory_pgvector.ops.memory import Memory, memory_of
 from hermes_memory_pgvector.terminal import parse, progress
 from hermes_memory_pgvector.terminal.amounts import count
@@ -26,7 +26,6 @@ from hermes_memory_pgvector.terminal.operation import Note, Operation, Option, P
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
     from hermes_memory_pgvector.ops.carry.intake import RowIntake, Tally
-    from hermes_memory_pgvector.postgres.pool import Pool
 
 READ_SECONDS = 24 * 3600.0
 STATE, HOLOGRAPHIC = "state.db", "memory_store.db"
@@ -36,6 +35,9 @@ WORDS: Final = {
     "postgres": None,
 }  # fmt: skip
 """What may stand before a source, and which file of the home it means alone."""
+
+
+Kind = Literal["state", "files", "holographic", "lines", "database"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,13 @@ class ImportSource:
         return Path(self.source).expanduser().absolute()
 
     @property
+    def name(self) -> str:
+        """The source in words, without a password."""
+        from hermes_memory_pgvector.postgres.conninfo import brief
+
+        return brief(self.source) if is_dsn(self.source) else self.source
+
+    @property
     def own_theme(self) -> str:
         """The theme of what names none."""
         return self.theme or parts.profile_theme(self.home, self.settings)
@@ -79,10 +88,10 @@ def import_(memory: Memory, *, source: list[str], theme: str | None, since: date
     """Bring in what is not stored yet."""
     named = _named(memory.home, source)
     wanted = ImportSource(memory.home, memory.parsed.settings, named, theme or "", since)
-    take = _kind(wanted)
-    if since is not None and take is not _state:
+    kind = _kind(wanted)
+    if since is not None and kind != "state":
         raise UsageError(f"--since is for hermes' own chats, a {STATE}")
-    return _plan(memory, wanted, take, execute=execute)
+    return _plan(memory, wanted, kind, execute=execute)
 
 
 IMPORT = Operation(
@@ -131,30 +140,27 @@ def _named(home: Path, words: list[str]) -> str:
     return first
 
 
-Take = Callable[[ImportSource, "RowIntake"], None]
-
-
-def _kind(wanted: ImportSource) -> Take:
-    """How a source is read; ConfigError when it is none."""
+def _kind(wanted: ImportSource) -> Kind:
+    """What a source is; ConfigError when it is none."""
     from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES
     from hermes_memory_pgvector.server.folder import has_data
 
     path = wanted.path
     if is_dsn(wanted.source):
-        return _database
-    if wanted.source == STANDARD:
-        return _lines
+        return "database"
+    if wanted.source == file.STANDARD:
+        return "lines"
     if path.is_dir():
         if has_data(path):
             if not wanted.settings.dsn and parts.server_folder(wanted.home, wanted.settings) == path:
                 raise ConfigError(f"{wanted.home} uses the embedded server in {path} itself; there is nothing to bring")
-            return _server
+            return "database"
         if any((each / name).is_file() for name in FILE_NAMES.values() for each in (path, path / "memories")):
-            return _files
+            return "files"
         raise ConfigError(f"there is neither a MEMORY.md nor a USER.md in {path}; chats are in its {STATE}")
     try:
-        with path.open("rb") as file:
-            is_sqlite = file.read(len(SQLITE)) == SQLITE
+        with path.open("rb") as stream:
+            is_sqlite = stream.read(len(SQLITE)) == SQLITE
     except FileNotFoundError:
         raise ConfigError(f"there is no {path}") from None
     except OSError as error:
@@ -163,15 +169,14 @@ def _kind(wanted: ImportSource) -> Take:
         found = tables(path)
         if not found & {"messages", "facts"}:
             raise ConfigError(f"{path} has neither hermes' messages nor the facts of a Holographic memory")
-        return _state if "messages" in found else _holographic
-    return _lines
+        return "state" if "messages" in found else "holographic"
+    return "lines"
 
 
-def _plan(memory: Memory, wanted: ImportSource, take: Take, *, execute: bool) -> Imported:
-    name = wanted.source if take is not _database else _brief(wanted.source)
-    total = size(wanted.path)[0] if take is _state else None
-    with progress.shown(f"reading {name}", total=total, unit="message" if take is _state else "row") as bar:
-        tally = _run(memory, wanted, take, bar.advance, execute=execute)
+def _plan(memory: Memory, wanted: ImportSource, kind: Kind, *, execute: bool) -> Imported:
+    total = size(wanted.path)[0] if kind == "state" else None
+    with progress.shown(f"reading {wanted.name}", total=total, unit="message" if kind == "state" else "row") as bar:
+        tally = _run(memory, wanted, kind, bar.advance, execute=execute)
     stored = tally.new.total()
     left_out = {reason: number for reason, number in tally.left_out.most_common() if number}
     themes = sorted({*tally.new, *tally.known}, key=lambda each: (-tally.new[each] - tally.known[each], each))
@@ -179,10 +184,12 @@ def _plan(memory: Memory, wanted: ImportSource, take: Take, *, execute: bool) ->
     notes = [Note("note", f"left out: {number:,} {reason}") for reason, number in left_out.items()]
     if execute and stored:
         notes.append(Note("note", "agents add the vectors in the background; to add them now", then=command("reembed")))
-    return Imported("store", f"stored, from {name}", {"rows": stored}, counts, execute, notes, (), left_out)
+    return Imported("store", f"stored, from {wanted.name}", {"rows": stored}, counts, execute, notes, (), left_out)
 
 
-def _run(memory: Memory, wanted: ImportSource, take: Take, advance: Callable[[int], None], *, execute: bool) -> Tally:
+def _run(memory: Memory, wanted: ImportSource, kind: Kind, advance: Callable[[int], None], *, execute: bool) -> Tally:
+    from hermes_memory_pgvector.ops import audit
+    from hermes_memory_pgvector.ops.carry import sources
     from hermes_memory_pgvector.ops.carry.intake import Tally, taking_in
     from hermes_memory_pgvector.runtime import refusals
 
@@ -194,12 +201,20 @@ def _run(memory: Memory, wanted: ImportSource, take: Take, advance: Callable[[in
             memory.pool() as pool,
             taking_in(pool, wanted.settings, tally, is_dry=not execute, advance=advance) as intake,
         ):
-            take(wanted, intake)
+            if kind == "state":
+                _state(wanted, intake)
+            else:
+                for found in sources.KINDS[kind](wanted, tally.left_out):
+                    intake.add(found)
+                    advance(1)
     finally:
         # What was stored before an error is stored.
         if execute and tally.new:
-            _note(memory, take, list(tally.new), {"stored": tally.new.total(), "known": tally.known.total()})
-    if execute and take is _state and wanted.path == memory.home / STATE:
+            theme = next(iter(tally.new)) if len(tally.new) == 1 else ""
+            counts = {"stored": tally.new.total(), "known": tally.known.total()}
+            with memory.changing() as connection:
+                audit.record(connection, memory.actor, "import", theme=theme, subject=kind, counts=counts)
+    if execute and kind == "state" and wanted.path == memory.home / STATE:
         refusals.settle(data_folder(memory.home), wanted.since.timestamp() if wanted.since else 0.0)
     return tally
 
@@ -214,29 +229,17 @@ def offer(home: Path, *, yes: bool) -> Iterator[Note]:
     again = f"hermes-pgvector import {shlex.quote(str(path))} --hermes-home {shlex.quote(str(home))} --execute"
     try:
         messages, sessions = size(path)
-        if not messages or not _run(memory, wanted, _state, lambda _: None, execute=False).new:
+        if not messages or not _run(memory, wanted, "state", lambda _: None, execute=False).new:
             return
         found = f"{count(messages, 'message')} of {count(sessions, 'session')} found in {path}"
         if not confirm(f"{found}: import them?", default=True, yes=yes):
             yield Note("note", found, f"to import them: {again}")
             return
-        stored = _plan(memory, wanted, _state, execute=True).counts["rows"]
+        stored = _plan(memory, wanted, "state", execute=True).counts["rows"]
     except ConfigError as error:
         yield Note("note", f"past chats are left alone: {error}", f"to try again: {again}")
     else:
         yield Note("ok", f"{count(stored, 'row')} stored; agents add the vectors in the background")
-
-
-def _note(memory: Memory, take: Take, themes: list[str], counts: Mapping[str, int]) -> None:
-    """Leave a row in the audit log."""
-    from hermes_memory_pgvector.ops import audit
-
-    with memory.changing() as connection:
-        subject, theme = take.__name__.strip("_"), themes[0] if len(themes) == 1 else ""
-        audit.record(connection, memory.actor, "import", theme=theme, subject=subject, counts=counts)
-
-
-# The kinds of sources.
 
 
 def _state(wanted: ImportSource, intake: RowIntake) -> None:
@@ -257,73 +260,6 @@ def _state(wanted: ImportSource, intake: RowIntake) -> None:
     )
     with reading(wanted.path) as store:
         StateImport(HostPast(store), rules, intake).run()
-
-
-def _files(wanted: ImportSource, intake: RowIntake) -> None:
-    from hermes_memory_pgvector.ops.carry import sources
-
-    path = wanted.path
-    folder = path / "memories" if (path / "memories").is_dir() else path
-    # A profile's entries go to its own theme.
-    whose = replace(wanted, home=folder.parent) if folder.parent.parent.name == "profiles" else wanted
-    for found in sources.entries(folder, whose.own_theme, wanted.settings):
-        intake.add(found)
-        intake.advance(1)
-
-
-def _holographic(wanted: ImportSource, intake: RowIntake) -> None:
-    from hermes_memory_pgvector.ops.carry import sources
-
-    with reading(wanted.path) as store:
-        for found in sources.facts(store, wanted.own_theme, wanted.settings):
-            intake.add(found)
-            intake.advance(1)
-
-
-def _lines(wanted: ImportSource, intake: RowIntake) -> None:
-    from hermes_memory_pgvector.ops.carry.lines import Lines, documents, opened
-
-    name = wanted.source if wanted.source == STANDARD else str(wanted.path)
-    changed = datetime.now(UTC) if name == STANDARD else datetime.fromtimestamp(wanted.path.stat().st_mtime, UTC)
-    reader = Lines(name, wanted.own_theme, wanted.settings, changed, datetime.now(UTC), intake.tally.left_out)
-    with opened(name) as stream:
-        for found in reader.read(documents(stream, name)):
-            intake.add(found)
-            intake.advance(1)
-
-
-def _database(wanted: ImportSource, intake: RowIntake) -> None:
-    from hermes_memory_pgvector.postgres.pool import Pool
-
-    login = login_of(wanted.source)
-    pool = Pool(lambda _: login, maximum=1, connect_seconds=wanted.settings.connect_timeout)
-    try:
-        _rows_of(pool, _brief(wanted.source), wanted, intake)
-    finally:
-        pool.close()
-
-
-def _server(wanted: ImportSource, intake: RowIntake) -> None:
-    with parts.embedded_pool(wanted.path) as pool:
-        _rows_of(pool, str(wanted.path), wanted, intake)
-
-
-def _rows_of(pool: Pool, name: str, wanted: ImportSource, intake: RowIntake) -> None:
-    from hermes_memory_pgvector.ops.carry import sources
-    from hermes_memory_pgvector.ops.carry.lines import Lines
-
-    now = datetime.now(UTC)
-    reader = Lines(name, wanted.own_theme, wanted.settings, now, now, intake.tally.left_out)
-    with pool.transaction(Deadline.after(READ_SECONDS), pause_seconds=READ_SECONDS) as other:
-        for found in reader.read(enumerate(sources.rows(other, wanted.theme or None), start=1)):
-            intake.add(found)
-            intake.advance(1)
-
-
-def _brief(dsn: str) -> str:
-    from hermes_memory_pgvector.postgres.conninfo import brief
-
-    return brief(dsn)
 
 
 def _pseudonym_key(home: Path) -> bytes:

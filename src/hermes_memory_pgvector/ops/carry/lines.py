@@ -1,4 +1,4 @@
-"""Turns and memories in a file of JSON: lines, one document, or the pages that services answer with; plain, .gz, .zst.
+"""Turns and memories in a file of JSON: lines, one document, or the pages that services answer with.
 
 A file is data and gives no orders: nothing but turns and memories comes out of it, whoever wrote it. It says neither
 which home holds a memory nor whom to trust, and nothing was said later than now. Fields are taken by the names that
@@ -7,23 +7,17 @@ memories commonly use, so that what other services answer with needs no shape of
 
 from __future__ import annotations
 
-import gzip
-import importlib
 import json
-import sys
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import IO, Any, BinaryIO, cast, get_args
+from typing import IO, Any, cast, get_args
 
 from hermes_memory_pgvector.capture.transcript import metadata_of, turn_of
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.ops.carry.export import FORMAT, HEADER, STANDARD
+from hermes_memory_pgvector.ops.carry.file import FORMAT, HEADER
 from hermes_memory_pgvector.ops.carry.intake import Found
 from hermes_memory_pgvector.postgres.conventions import EARLIEST
 from hermes_memory_pgvector.text.clean import capped, text_of, turn_digest
@@ -92,6 +86,8 @@ class Lines:
         if kind == HEADER:
             if int(given.get("format") or 0) > FORMAT:
                 raise ValueError(f"the file has format {given['format']}, this version reads {FORMAT}: upgrade it")
+            if given.get("redacted"):
+                raise ValueError("the file was written with --redact, so its words are not what was said: export again")
             return None
         if kind is not None and kind not in ROWS:
             self.left_out[NO_ROWS] += 1
@@ -186,40 +182,6 @@ def _metadata(given: Mapping[str, Any]) -> dict[str, Any]:
         raise TypeError("metadata is not an object")
     kept = {name: given[name] for name in KEPT if given.get(name) and "kind" not in given}
     return metadata_of({**more, **kept})
-
-
-# Files.
-
-
-@contextmanager
-def opened(name: str) -> Iterator[IO[bytes]]:
-    """The bytes of a file or of standard input."""
-    if name == STANDARD:
-        yield sys.stdin.buffer
-        return
-    path = Path(name)
-    try:
-        with path.open("rb") as raw, coded(path, raw, "rb") as stream:
-            yield stream
-    except EOFError:
-        raise ConfigError(f"{path} ends in the middle; was it copied whole?") from None
-    except (OSError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or "it is damaged, or not what its suffix says"
-        raise ConfigError(f"{path} cannot be read ({reason})") from None
-
-
-def coded(path: Path, raw: BinaryIO, mode: str) -> IO[bytes]:
-    """The stream through what the file's suffix says: .gz, .zst, or nothing."""
-    if path.suffix == ".gz":
-        # No name and no time in it: the same rows are the same bytes.
-        return cast(IO[bytes], gzip.GzipFile("", mode, fileobj=raw, mtime=0))
-    if path.suffix != ".zst":
-        return raw
-    for module in ("compression.zstd", "backports.zstd", "zstandard"):
-        with suppress(ImportError):
-            # Python's own module since 3.14, or one of two packages that offer the same.
-            return cast(IO[bytes], importlib.import_module(module).open(raw, mode))
-    raise ConfigError("this Python cannot read or write .zst; run: pip install zstandard, or use .gz")
 
 
 def documents(stream: IO[bytes], name: str) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -1,72 +1,119 @@
-"""Memories and turns that lie in files of a home, in another memory's store, or in another database."""
+"""The kinds of sources, and the rows that each of them holds: all but a state.db, which is in `state`."""
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hermes_memory_pgvector.capture.transcript import metadata_of
-from hermes_memory_pgvector.config.settings import Settings
+from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError, SchemaError
 from hermes_memory_pgvector.mirror import memory_file
-from hermes_memory_pgvector.ops.carry import export
+from hermes_memory_pgvector.ops import parts
+from hermes_memory_pgvector.ops.carry import export, file
+from hermes_memory_pgvector.ops.carry.ends import is_dsn, login_of
 from hermes_memory_pgvector.ops.carry.intake import Found
-from hermes_memory_pgvector.ops.carry.lines import memory
-from hermes_memory_pgvector.ops.carry.past import PAGE_ROWS
-from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.ops.carry.lines import Lines, documents, memory
+from hermes_memory_pgvector.ops.host_past import PAGE_ROWS, reading
+from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.postgres.statements import statement
 from hermes_memory_pgvector.text.clean import capped, text_of
 from hermes_memory_pgvector.values import Target
 
+if TYPE_CHECKING:
+    from hermes_memory_pgvector.ops.carry.import_ import ImportSource
+
+READ_SECONDS = 24 * 3600.0
 FACTS = (
     "SELECT fact_id, content, category, tags, trust_score, coalesce(created_at, updated_at) FROM facts"
     " WHERE fact_id > ? ORDER BY fact_id LIMIT ?"
 )
 
 
-def entries(folder: Path, theme: str, settings: Settings) -> Iterator[Found]:
+def files(wanted: ImportSource, _: Counter[str]) -> Iterator[Found]:
     """The entries of a MEMORY.md and a USER.md, as old as their file."""
+    path = wanted.path
+    folder = path / "memories" if (path / "memories").is_dir() else path
+    # A profile's entries go to its own theme.
+    whose = replace(wanted, home=folder.parent) if folder.parent.parent.name == "profiles" else wanted
     for target, name in memory_file.FILE_NAMES.items():
         path = folder / name
         if not path.is_file():
             continue
-        found = memory_file.read(path, settings.memory_max_chars)
+        found = memory_file.read(path, wanted.settings.memory_max_chars)
         if found is None:
             raise ConfigError(f"{path} cannot be read")
         at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-        yield from (Found(memory(theme, target, entry, at, {})) for entry in found)
+        yield from (Found(memory(whose.own_theme, target, entry, at, {})) for entry in found)
 
 
-def facts(store: sqlite3.Connection, theme: str, settings: Settings) -> Iterator[Found]:
+def holographic(wanted: ImportSource, _: Counter[str]) -> Iterator[Found]:
     """The facts of the Holographic memory."""
-    last = -1
-    while page := store.execute(FACTS, (last, PAGE_ROWS)).fetchall():
-        last = page[-1][0]
-        for _, content, category, tags, trust, created in page:
-            kept = {"category": category, "tags": tags, "trust_score": trust}
-            words = capped(text_of(content), settings.memory_max_chars)
-            told = {"imported_from": "holographic", **{key: each for key, each in kept.items() if each}}
-            if words:
-                target: Target = "user" if str(category).startswith("user") else "memory"
-                yield Found(memory(theme, target, words, _time(created), metadata_of(told)))
+    last, theme = -1, wanted.own_theme
+    with reading(wanted.path) as store:
+        while page := store.execute(FACTS, (last, PAGE_ROWS)).fetchall():
+            last = page[-1][0]
+            for _id, content, category, tags, trust, created in page:
+                kept = {"category": category, "tags": tags, "trust_score": trust}
+                words = capped(text_of(content), wanted.settings.memory_max_chars)
+                told = {"imported_from": "holographic", **{key: each for key, each in kept.items() if each}}
+                if words:
+                    target: Target = "user" if str(category).startswith("user") else "memory"
+                    yield Found(memory(theme, target, words, _time(created), metadata_of(told)))
 
 
-def rows(connection: Connection, theme: str | None) -> Iterator[dict[str, Any]]:
+def lines(wanted: ImportSource, left_out: Counter[str]) -> Iterator[Found]:
+    """The objects of a file of JSON."""
+    name, now = wanted.source, datetime.now(UTC)
+    changed = now
+    if name != file.STANDARD:
+        name, changed = str(wanted.path), datetime.fromtimestamp(wanted.path.stat().st_mtime, UTC)
+    reader = Lines(name, wanted.own_theme, wanted.settings, changed, now, left_out)
+    with file.reading(name) as stream:
+        yield from reader.read(documents(stream, name))
+
+
+def database(wanted: ImportSource, left_out: Counter[str]) -> Iterator[Found]:
     """The memories and turns of another database, ours or the published package's, as lines of an export."""
-    found: Any = connection.execute(statement("carry/tables")).fetchone()
-    is_ours, is_known = found
-    if is_ours:
-        yield from export.documents(connection, theme, with_hidden=True)
+    now = datetime.now(UTC)
+    reader = Lines(wanted.name, wanted.own_theme, wanted.settings, now, now, left_out)
+    with (
+        _pool(wanted) as pool,
+        pool.transaction(Deadline.after(READ_SECONDS), pause_seconds=READ_SECONDS) as connection,
+    ):
+        found: Any = connection.execute(statement("carry/tables")).fetchone()
+        is_ours, is_known = found
+        if not is_known:
+            raise SchemaError(
+                "the database has neither our tables nor those of the published package in its search_path"
+            )
+        theme = wanted.theme or None
+        rows = (
+            export.documents(connection, theme, with_hidden=True)
+            if is_ours
+            else export.fetched(connection, "carry/published_rows", {"theme": theme})
+        )
+        yield from reader.read(enumerate(rows, start=1))
+
+
+KINDS: Final[Mapping[str, Callable[[ImportSource, Counter[str]], Iterator[Found]]]] = {
+    "files": files, "holographic": holographic, "lines": lines, "database": database,
+}  # fmt: skip
+
+
+@contextmanager
+def _pool(wanted: ImportSource) -> Iterator[Pool]:
+    if not is_dsn(wanted.source):
+        with parts.embedded_pool(wanted.path) as pool:
+            yield pool
         return
-    if not is_known:
-        raise SchemaError("the database has neither our tables nor those of the published package in its search_path")
-    with connection.cursor(name="hermes_import") as cursor:
-        cursor.itersize = PAGE_ROWS
-        rows_: Any = cursor.execute(statement("carry/published_rows"), {"theme": theme})
-        yield from (export.document(*row) for row in rows_)
+    login = login_of(wanted.source)
+    with closing(Pool(lambda _: login, maximum=1, connect_seconds=wanted.settings.connect_timeout)) as pool:
+        yield pool
 
 
 def _time(value: Any) -> datetime:

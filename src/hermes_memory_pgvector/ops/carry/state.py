@@ -15,14 +15,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from hermes_memory_pgvector.capture import identity
+from hermes_memory_pgvector.capture.host_store import MAX_ANCESTORS, wordings
 from hermes_memory_pgvector.capture.memory_events import delegation
 from hermes_memory_pgvector.capture.provenance import Judge, Seen
-from hermes_memory_pgvector.capture.scaffolding import typed_by_user
 from hermes_memory_pgvector.capture.transcript import is_host_text, is_noise, turn_of
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.ops.carry.intake import Found, RowIntake
-from hermes_memory_pgvector.ops.carry.past import HostPast, PastMessage, PastSession
 from hermes_memory_pgvector.ops.carry.said import Line, SaidBefore, own_words
+from hermes_memory_pgvector.ops.host_past import HostPast, PastMessage, PastSession
 from hermes_memory_pgvector.postgres.statements import statement
 from hermes_memory_pgvector.store import gate, overview
 from hermes_memory_pgvector.text.clean import text_of, turn_digest
@@ -44,10 +44,6 @@ _LOCAL_SOURCES = frozenset({"", "acp", "cli", "desktop", "gui", "local", "tui", 
 """Where the speaker is whoever owns the home."""
 _WORKSPACE = "hermes"
 """What the host calls the workspace of the default profile."""
-_PICTURES = ("image_url", "input_image")
-_PICTURE = "[screenshot]"
-"""What some hosts store in place of a picture."""
-MAX_ANCESTORS = 100
 
 TOO_SHORT = "too short to be worth keeping"
 UNDONE = "taken back with /undo"
@@ -179,7 +175,8 @@ class StateImport:
         at_us = int((message.at if 0 < message.at < _LATEST_SECONDS else session.started_at) * 1e6)
         if is_host_text({"content": message.content}):
             return Line(message.id, role, "", "", at_us, is_note=True)
-        turn = turn_of(role, _words(role, message.content), self.intake.settings.turn_max_chars)
+        words = next(iter(wordings(role, message.content)), "")
+        turn = turn_of(role, words, self.intake.settings.turn_max_chars)
         if turn is None:
             return None
         judged = judge.of_user(turn.content) if role == "user" else seen.judgement()
@@ -302,21 +299,6 @@ def _key(session: PastSession) -> str:
         return ""
     # Hosts of before the session key: the key they would have made for a chat with this person.
     return f"agent:main:{session.source}:{session.chat_type or 'dm'}:{person}"
-
-
-def _words(role: str, content: Any) -> str:
-    """A message's words as the host reports them: pictures by their number, a skill by its request."""
-    text = text_of(content)
-    pictures = 0
-    if isinstance(content, list):
-        pictures = sum(isinstance(part, dict) and part.get("type") in _PICTURES for part in content)
-    elif _PICTURE in text:
-        lines = text.split("\n")
-        pictures = lines.count(_PICTURE)
-        text = "\n".join(line for line in lines if line != _PICTURE).strip()
-    if pictures:
-        text = f"[{pictures} image{'s' if pictures != 1 else ''}] {text}".strip()
-    return text if role != "user" else typed_by_user(text) or ""
 
 
 def _begins_again(lines: Sequence[Line]) -> bool:

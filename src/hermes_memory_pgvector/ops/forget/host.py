@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hermes_memory_pgvector.capture import host_store
-from hermes_memory_pgvector.capture.host_store import HostStoreUnreadable
+from hermes_memory_pgvector.capture.host_store import FILE_NAME
 from hermes_memory_pgvector.config.home import home_id
 from hermes_memory_pgvector.config.settings_file import load
+from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.mirror import edit_file
 from hermes_memory_pgvector.mirror.edit_file import Exchange, FileEdit, Standing
 from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES
 from hermes_memory_pgvector.ops.forget.named import Named
+from hermes_memory_pgvector.ops.host_past import HostPast, reading
 from hermes_memory_pgvector.ops.parts import profile_theme
 from hermes_memory_pgvector.store import mirror_files
 from hermes_memory_pgvector.text.clean import text_of
@@ -87,11 +88,12 @@ def messages(homes: Sequence[Path], says: Callable[[str, str], bool]) -> list[Ho
     """The messages of the hosts' stores of which `says` is true, by session and text."""
     found: list[HostText] = []
     for home in homes:
-        path = home / host_store.FILE_NAME
+        path = home / FILE_NAME
         if not path.is_file():
             continue
-        with suppress(HostStoreUnreadable), host_store.reading(path, wait_seconds=READ_SECONDS) as store:
-            for session in store.sessions():
-                texts = (text_of(each.content) for each in store.messages(session.id))
+        with suppress(ConfigError), reading(path, READ_SECONDS) as store:
+            past = HostPast(store)
+            for session in past.sessions():
+                texts = (text_of(each.content) for each in past.messages(session.id))
                 found += [HostText(home, session.id, text) for text in texts if says(session.id, text)]
     return found

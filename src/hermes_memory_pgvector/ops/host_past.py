@@ -5,18 +5,17 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hermes_memory_pgvector.capture import host_store
 from hermes_memory_pgvector.errors import ConfigError
 
 WAIT_SECONDS = 15.0
 PAGE_ROWS = 500
-_JSON_MARK = "\x00json:"
 _SESSION_COLUMNS = (
     "id", "source", "parent_session_id", "session_key", "chat_id", "chat_type", "thread_id", "user_id", "started_at",
     "ended_at", "end_reason", "model_config",
@@ -110,19 +109,15 @@ class HostPast:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[sqlite3.Connection]:
+def reading(path: Path, wait_seconds: float = 0.0) -> Iterator[sqlite3.Connection]:
     """A SQLite file that somebody else may be writing to, for the length of the block; ConfigError for what fails."""
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            # Opening a named pipe would wait for somebody to write to it.
-            raise ConfigError(f"{path} is not a file")
-        with closing(_opened(path)) as store:
+        with closing(host_store.opened(path, wait_seconds or WAIT_SECONDS)) as store:
             yield store
     except FileNotFoundError:
         raise ConfigError(f"there is no {path}") from None
     except (sqlite3.Error, OSError) as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        if host_store.is_locked(error):
             raise ConfigError(f"{path} is locked by another program") from None
         reason = getattr(error, "sqlite_errorname", type(error).__name__)
         raise ConfigError(f"{path} cannot be read ({reason})") from None
@@ -132,31 +127,6 @@ def tables(path: Path) -> set[str]:
     """The tables of a SQLite file."""
     with reading(path) as store:
         return {str(name) for (name,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    address = f"{path.absolute().as_uri()}?mode=ro"
-    try:
-        return _checked(address)
-    except sqlite3.OperationalError as error:
-        log = path.with_name(f"{path.name}-wal")
-        is_locked = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-        if is_locked or (log.exists() and log.stat().st_size):
-            raise
-        # Reading a store in WAL mode creates files beside it, which a full or read-only disk does not allow. With an
-        # empty log they are not needed.
-        return _checked(f"{address}&immutable=1")
-
-
-def _checked(address: str) -> sqlite3.Connection:
-    store = sqlite3.connect(address, uri=True, timeout=WAIT_SECONDS)
-    try:
-        store.text_factory = lambda raw: raw.decode("utf-8", "replace")
-        store.execute("SELECT count(*) FROM sqlite_master").fetchall()
-    except BaseException:
-        store.close()
-        raise
-    return store
 
 
 def _session(row: Sequence[Any]) -> PastSession:
@@ -176,18 +146,8 @@ def _message(row: Sequence[Any]) -> PastMessage:
     # Summarised in place, a message is not active either: it was said all the same.
     is_rewound = active is not None and not active and not compacted
     return PastMessage(
-        id_, _text(role), _decoded(content), _text(tool_calls), _time(at), is_rewound, bool(observed)
+        id_, _text(role), host_store.decoded(content), _text(tool_calls), _time(at), is_rewound, bool(observed)
     )  # fmt: skip
-
-
-def _decoded(content: Any) -> Any:
-    """A message's content as the host had it: a list of parts is stored as marked JSON."""
-    if not isinstance(content, str) or not content.startswith(_JSON_MARK):
-        return content
-    try:
-        return json.loads(content[len(_JSON_MARK) :])
-    except (ValueError, RecursionError):
-        return ""
 
 
 def _text(value: Any) -> str:
