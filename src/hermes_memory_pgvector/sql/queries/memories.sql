@@ -51,18 +51,18 @@ INSERT INTO memory_entries (agent_identity, id, target, content, created_at, upd
                             origin, home_id, trust)
 SELECT %(theme)s, coalesce(new.id, nextval('memory_entries_id_seq')), %(target)s, new.content, new.created_at, new.updated_at,
        new.metadata::jsonb, new.homes::jsonb,
-       coalesce(new.hidden_by, held.by_rule), new.origin, nullif(new.home_id, ''), new.trust
+       coalesce(new.hidden_by, (
+           SELECT min(rule.id) FROM hidden AS rule
+           WHERE rule.is_open AND rule.undone_at IS NULL
+             AND hermes_is_within(rule.theme, rule.session_id, rule.origin, rule.since, rule.until, %(theme)s,
+                                  new.metadata::jsonb ->> 'session_id',
+                                  hermes_origin_of_memory(new.origin, new.metadata::jsonb),
+                                  new.trust, new.metadata::jsonb, new.updated_at))), new.origin, nullif(new.home_id, ''), new.trust
 FROM unnest(%(ids)s::bigint[], %(contents)s::text[], %(created)s::timestamptz[], %(updated)s::timestamptz[],
             %(metadata)s::text[], %(holders)s::text[], %(hidden)s::bigint[], %(origins)s::text[],
             %(home_ids)s::text[], %(trusts)s::text[])
      WITH ORDINALITY AS new (id, content, created_at, updated_at, metadata, homes, hidden_by, origin, home_id, trust,
                              place)
-CROSS JOIN LATERAL (
-    SELECT min(rule.id) AS by_rule FROM hidden AS rule
-    WHERE rule.is_open AND rule.undone_at IS NULL
-      AND hermes_is_within(rule.theme, rule.session_id, rule.origin, rule.since, rule.until, %(theme)s,
-                           new.metadata::jsonb ->> 'session_id', hermes_origin_of_memory(new.origin, new.metadata::jsonb),
-                           new.trust, new.metadata::jsonb, new.updated_at)) AS held
 ORDER BY new.place
 RETURNING id;
 

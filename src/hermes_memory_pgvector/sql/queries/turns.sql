@@ -90,14 +90,22 @@ INSERT INTO conversations
 SELECT given.theme, given.session_id, given.role, given.content, given.ts, given.metadata::jsonb,
        nullif(given.parent_session_id, ''), given.digest,
        CASE WHEN given.ordinal > 0 THEN given.ordinal ELSE coalesce(known.last, 0) + 1 END,
-       CASE WHEN held.by_rule IS NULL THEN given.before ELSE '' END,
-       nullif(given.home_id, ''), nullif(given.origin, ''), nullif(given.trust, ''), held.by_rule
-FROM unnest(
-    %(themes)b::text[], %(session_ids)b::text[], %(roles)b::text[], %(contents)b::text[], %(ts)b::timestamptz[],
-    %(metadata)b::text[], %(parent_session_ids)b::text[], %(digests)s::bytea[], %(ordinals)b::integer[], %(lives)b::boolean[],
-    %(befores)b::text[], %(home_ids)b::text[], %(origins)b::text[], %(trusts)b::text[]
-) WITH ORDINALITY AS given (theme, session_id, role, content, ts, metadata, parent_session_id, digest, ordinal, is_live,
-                            before, home_id, origin, trust, place)
+       CASE WHEN given.by_rule IS NULL THEN given.before ELSE '' END,
+       nullif(given.home_id, ''), nullif(given.origin, ''), nullif(given.trust, ''), given.by_rule
+FROM (
+    SELECT one.*, (
+        SELECT min(rule.id) FROM hidden AS rule
+        WHERE rule.is_open AND rule.undone_at IS NULL
+          AND hermes_is_within(rule.theme, rule.session_id, rule.origin, rule.since, rule.until, one.theme, one.session_id,
+                               hermes_origin_of_turn(nullif(one.origin, ''), one.role), nullif(one.trust, ''),
+                               one.metadata::jsonb, one.ts)) AS by_rule
+    FROM unnest(
+        %(themes)b::text[], %(session_ids)b::text[], %(roles)b::text[], %(contents)b::text[], %(ts)b::timestamptz[],
+        %(metadata)b::text[], %(parent_session_ids)b::text[], %(digests)s::bytea[], %(ordinals)b::integer[], %(lives)b::boolean[],
+        %(befores)b::text[], %(home_ids)b::text[], %(origins)b::text[], %(trusts)b::text[]
+    ) WITH ORDINALITY AS one (theme, session_id, role, content, ts, metadata, parent_session_id, digest, ordinal, is_live,
+                              before, home_id, origin, trust, place)
+) AS given
 -- Looked up together: in a young table the planner may read a session for each turn of it.
 LEFT JOIN (
     SELECT turn.agent_identity AS theme, turn.session_id, turn.digest, max(turn.ordinal) AS last,
@@ -108,13 +116,6 @@ LEFT JOIN (
       AND turn.digest = ANY (%(digests)s::bytea[])
     GROUP BY turn.agent_identity, turn.session_id, turn.digest
 ) AS known USING (theme, session_id, digest)
-CROSS JOIN LATERAL (
-    SELECT min(rule.id) AS by_rule FROM hidden AS rule
-    WHERE rule.is_open AND rule.undone_at IS NULL
-      AND hermes_is_within(rule.theme, rule.session_id, rule.origin, rule.since, rule.until, given.theme, given.session_id,
-                           hermes_origin_of_turn(nullif(given.origin, ''), given.role), nullif(given.trust, ''),
-                           given.metadata::jsonb, given.ts)
-) AS held
 WHERE given.ordinal > 0 OR known.last IS NULL
    OR given.is_live AND NOT EXISTS (
        SELECT FROM unnest(known.times) AS said (ts)
