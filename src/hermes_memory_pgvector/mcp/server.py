@@ -6,12 +6,12 @@ other.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from hermes_memory_pgvector import __version__
@@ -21,30 +21,38 @@ from hermes_memory_pgvector.recall.tools import TOOL_NAMES
 VERSIONS: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 """What we speak; the newest first."""
 MOST_LINE: Final = 4 * 1024 * 1024
-"""Bytes of one message; a longer one is not a message."""
-PIECE: Final = 64 * 1024
+"""Bytes of one message; a longer one is answered as no message, piece by piece."""
 NOT_JSON, NOT_A_REQUEST, NO_METHOD, BAD_PARAMETERS = -32700, -32600, -32601, -32602
-
-
-class _Ended(Exception):
-    """Somebody ends the process."""
 
 
 def serve(memory: SharedMemory) -> None:
     """Answer until the client closes our input, or somebody ends the process."""
     given, told = _own_streams()
-    with contextlib.suppress(_Ended, BrokenPipeError), _interruptible() as interruptible:
-        for line in _lines(given, interruptible):
+
+    def end(*_: object) -> None:
+        # The call at work is finished; whoever reads next finds the end.
+        with Path(os.devnull).open("rb") as nothing:
+            os.dup2(nothing.fileno(), given.fileno())
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        while line := given.readline(MOST_LINE):
             reply = _answer(memory, line)
             if reply is not None:
                 told.write(json.dumps(reply).encode() + b"\n")
                 told.flush()
+    except BrokenPipeError:
+        pass
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        given.close()
 
 
-def _answer(memory: SharedMemory, line: bytes | None) -> dict[str, Any] | None:
+def _answer(memory: SharedMemory, line: bytes) -> dict[str, Any] | None:
     """The reply to a line; None for what wants none."""
     try:
-        message = json.loads(line or b"")
+        message = json.loads(line)
     except (ValueError, RecursionError):
         return _failure(None, NOT_JSON, "That is no JSON")
     number = message.get("id") if isinstance(message, dict) else None
@@ -104,60 +112,10 @@ def _failure(number: str | int | None, code: int, message: str) -> dict[str, Any
     return {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}}
 
 
-def _lines(number: int, interruptible: contextlib.AbstractContextManager[None]) -> Iterator[bytes | None]:
-    """The lines of a file; None for one that is too long."""
-    begun, is_too_long = b"", False
-    while True:
-        with interruptible:
-            piece = os.read(number, PIECE)
-        if not piece:
-            return
-        *lines, rest = piece.split(b"\n")
-        for line in lines:
-            if is_too_long or begun or line:
-                yield None if is_too_long else begun + line
-            begun, is_too_long = b"", False
-        begun += rest
-        if len(begun) > MOST_LINE:
-            begun, is_too_long = b"", True
-
-
-class _Interruptible:
-    """Within it, a signal ends the wait; outside, it is kept until the next wait."""
-
-    def __init__(self) -> None:
-        self._is_waiting = self._is_asked = False
-
-    def __enter__(self) -> None:
-        self._is_waiting = True
-        if self._is_asked:
-            raise _Ended
-
-    def __exit__(self, *_: object) -> None:
-        self._is_waiting = False
-
-    def ask(self, *_: object) -> None:
-        """Somebody ends the process."""
-        self._is_asked = True
-        if self._is_waiting:
-            raise _Ended
-
-
-@contextlib.contextmanager
-def _interruptible() -> Iterator[_Interruptible]:
-    waits = _Interruptible()
-    before = {number: signal.signal(number, waits.ask) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield waits
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _own_streams() -> tuple[int, BinaryIO]:
+def _own_streams() -> tuple[BinaryIO, BinaryIO]:
     """Standard input and output for the protocol alone: under their numbers stand nothing and standard error."""
     sys.stdout.flush()
-    given, told = os.dup(0), os.dup(1)
+    given, told = os.fdopen(os.dup(0), "rb"), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
