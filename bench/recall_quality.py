@@ -42,7 +42,7 @@ from hermes_memory_pgvector.embedding.probe import measure as measure_scale
 from hermes_memory_pgvector.recall import prefetch
 from hermes_memory_pgvector.recall.recall import Recall
 from hermes_memory_pgvector.schema import migrate
-from hermes_memory_pgvector.schema.model_tables import ModelSpec
+from hermes_memory_pgvector.schema.model_tables import NewModel
 from hermes_memory_pgvector.server.server import EmbeddedPostgres
 from hermes_memory_pgvector.store import turns, vectors
 from hermes_memory_pgvector.store.current_model import current_model
@@ -218,7 +218,11 @@ def store(connection: Connection, themes: Sequence[Theme], embedded: Vectors) ->
             keys = turns.insert(connection, said, retry_window=0, wants_vector=lambda _: False)
             rows = vectors.texts(connection, [(name, Kind.TURN.value, row_id) for name, row_id in keys])
             size = piece_chars(model.name)
-            pieces = [(row, chunk, text) for row in rows for chunk, text in enumerate(document_pieces(row, size))]
+            pieces = [
+                (row, chunk, text)
+                for row in rows
+                for chunk, text in enumerate(document_pieces(row.content, row.before, size))
+            ]
             made = zip(pieces, embedded.of([text for _, _, text in pieces]), strict=True)
             vectors.insert(
                 connection,
@@ -429,7 +433,7 @@ def measure_sets(data: Path, sets: Sequence[str], output: Path | None, embedder:
                 owner_dsn = server.ensure_running(Deadline.after(120)).owner_dsn
                 info = embedder.info(Deadline.after(60))
                 scale = info.scale or measure_scale(embedder, Deadline.after(60))
-                spec = ModelSpec(info.name, info.dim, scale.mean, scale.sd)
+                spec = NewModel(info.name, info.dim, scale.mean, scale.sd)
                 migrate.apply(owner_dsn, runtime_role="hermes", model=spec)
                 with psycopg.connect(owner_dsn, autocommit=True, prepare_threshold=None) as connection:
                     results[name] = run(name, list(load(path)), connection, embedder)

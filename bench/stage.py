@@ -22,7 +22,7 @@ from psycopg.conninfo import make_conninfo
 from bench.system import Child, System, child, migrate_peer
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.schema import migrate
-from hermes_memory_pgvector.schema.model_tables import ModelSpec
+from hermes_memory_pgvector.schema.model_tables import NewModel
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE, EmbeddedPostgres
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -189,7 +189,7 @@ class Stage:
         self._admin("CREATE DATABASE {}", name)
         owner_dsn = make_conninfo(self._info.owner_dsn, dbname=name)
         if system.name == "ours":
-            migrate.apply(owner_dsn, runtime_role=RUNTIME_ROLE, model=ModelSpec(MODEL, DIM, -2.0, 0.001))
+            migrate.apply(owner_dsn, runtime_role=RUNTIME_ROLE, model=NewModel(MODEL, DIM, -2.0, 0.001))
         else:
             migrate_peer(system, owner_dsn, RUNTIME_ROLE)
 

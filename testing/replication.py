@@ -126,13 +126,13 @@ class Node:
     def set_up(self) -> None:
         """Make a cluster with our database and the agents' role, and start it."""
         from hermes_memory_pgvector.schema import migrate
-        from hermes_memory_pgvector.schema.model_tables import ModelSpec
+        from hermes_memory_pgvector.schema.model_tables import NewModel
 
         self.create()
         self.start()
         self.rows(f"CREATE ROLE {RUNTIME_ROLE} LOGIN", database="postgres")
         self.rows(f"CREATE DATABASE {DATABASE}", database="postgres")
-        migrate.apply(self.dsn(), runtime_role=RUNTIME_ROLE, model=ModelSpec(MODEL, DIM, 0.0, 0.125))
+        migrate.apply(self.dsn(), runtime_role=RUNTIME_ROLE, model=NewModel(MODEL, DIM, 0.0, 0.125))
 
     def _answers(self) -> bool:
         assert self._process is not None

@@ -25,7 +25,7 @@ from hermes_memory_pgvector.embedding.known_models import LOCAL_MODEL, WORDLLAMA
 from hermes_memory_pgvector.ops.setup import plugin_folder
 from hermes_memory_pgvector.runtime.registry import close_all
 from hermes_memory_pgvector.schema import migrate
-from hermes_memory_pgvector.schema.model_tables import ModelSpec
+from hermes_memory_pgvector.schema.model_tables import NewModel
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE, ConnectionInfo
 from testing import made_up_fleet
 from testing.command import with_password
@@ -96,7 +96,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, postgres_server: ConnectionI
     home = folder / "hermes"
     home.mkdir()
     with new_database(postgres_server) as database:
-        model = ModelSpec(LOCAL_MODEL, WORDLLAMA.dim or 0)
+        model = NewModel(LOCAL_MODEL, WORDLLAMA.dim or 0)
         migrate.apply(database.owner_dsn, runtime_role=RUNTIME_ROLE, model=model)
         runtime, _ = with_password(database.runtime_dsn)
         parts = conninfo_to_dict(runtime)

@@ -19,7 +19,7 @@ from hermes_memory_pgvector.postgres.statements import model_statement, statemen
 from hermes_memory_pgvector.postgres.vector_types import vector_array
 from hermes_memory_pgvector.recall.recall import read_wording
 from hermes_memory_pgvector.schema import migrate
-from hermes_memory_pgvector.schema.model_tables import ModelSpec, ensure_model
+from hermes_memory_pgvector.schema.model_tables import NewModel, ensure_model
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE, ConnectionInfo
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.search import Meaning, search
@@ -149,9 +149,9 @@ class Store:
             yield self.connection
 
 
-def spec_of(name: str, dim: int) -> ModelSpec:
+def spec_of(name: str, dim: int) -> NewModel:
     """A model whose unrelated texts have random directions."""
-    return ModelSpec(name, dim, 0.0, dim**-0.5)
+    return NewModel(name, dim, 0.0, dim**-0.5)
 
 
 def opened_up(model: EmbeddingModel) -> EmbeddingModel:

@@ -11,7 +11,7 @@ from psycopg.conninfo import make_conninfo
 from hermes_memory_pgvector.errors import SchemaError
 from hermes_memory_pgvector.recall.recall import read_wording
 from hermes_memory_pgvector.schema import migrate
-from hermes_memory_pgvector.schema.model_tables import ModelSpec
+from hermes_memory_pgvector.schema.model_tables import NewModel
 from hermes_memory_pgvector.store.search import search
 from hermes_memory_pgvector.values import Kind, Question
 from testing.command import Commands, with_password
@@ -78,7 +78,7 @@ def made(database: Database, *scripts: str) -> None:
 @pytest.mark.parametrize("scripts", [(SEED, ROWS), (SEED, ROWS, PEER)], ids=["seed", "peer"])
 def test_every_row_and_vector_is_there_afterwards(empty_database: Database, scripts: tuple[str, ...]) -> None:
     made(empty_database, *scripts)
-    outcome = migrate.apply(empty_database.owner_dsn, model=ModelSpec("nomic-embed-text", DIM))
+    outcome = migrate.apply(empty_database.owner_dsn, model=NewModel("nomic-embed-text", DIM))
     assert (outcome.adopted_memories, outcome.adopted_turns, outcome.adopted_vectors) == (4, 41, 42)
     edges = int(PEER in scripts)
     assert outcome.vectors_wanted == 3 + edges
@@ -102,14 +102,14 @@ def test_every_row_and_vector_is_there_afterwards(empty_database: Database, scri
 
 def test_a_second_migration_adopts_nothing_more(empty_database: Database) -> None:
     made(empty_database, SEED, ROWS)
-    migrate.apply(empty_database.owner_dsn, model=ModelSpec("nomic-embed-text", DIM))
-    again = migrate.apply(empty_database.owner_dsn, model=ModelSpec("nomic-embed-text", DIM))
+    migrate.apply(empty_database.owner_dsn, model=NewModel("nomic-embed-text", DIM))
+    again = migrate.apply(empty_database.owner_dsn, model=NewModel("nomic-embed-text", DIM))
     assert (again.adopted_turns, again.adopted_vectors) == (0, 0)
 
 
 def test_vectors_of_another_model_are_kept_beside_the_new_ones(empty_database: Database) -> None:
     made(empty_database, SEED, ROWS)
-    outcome = migrate.apply(empty_database.owner_dsn, model=ModelSpec("local", 256))
+    outcome = migrate.apply(empty_database.owner_dsn, model=NewModel("local", 256))
     assert outcome.adopted_vectors == 42
     assert outcome.vectors_wanted == 45
     with psycopg.connect(empty_database.runtime_dsn) as connection:
@@ -136,7 +136,7 @@ def test_the_earlier_tables_stay_until_the_operator_drops_them(empty_database: D
 
 def test_another_schemas_living_installation_is_left_alone(empty_database: Database) -> None:
     """With `search_path=second,public`, what is in public belongs to somebody else."""
-    model = ModelSpec("test-model", DIM)
+    model = NewModel("test-model", DIM)
     migrate.apply(empty_database.owner_dsn, model=model)
     made(
         empty_database,
@@ -165,7 +165,7 @@ def test_another_schemas_living_installation_is_left_alone(empty_database: Datab
 
 def test_the_two_installations_of_a_database_serve_their_own_rows(empty_database: Database) -> None:
     """A search made by one schema's migration reads that schema, also where the other is on its search_path."""
-    model = ModelSpec("test-model", DIM)
+    model = NewModel("test-model", DIM)
     made(empty_database, 'CREATE SCHEMA "Second Fleet"')
     path = '-c search_path="Second\\ Fleet",public'
     migrate.apply(empty_database.owner_dsn, model=model)
@@ -183,14 +183,14 @@ def test_the_two_installations_of_a_database_serve_their_own_rows(empty_database
 
 @pytest.mark.parametrize("lost", ["DELETE FROM", "DROP TABLE"])
 def test_our_own_tables_are_never_an_earlier_installation(empty_database: Database, lost: str) -> None:
-    migrate.apply(empty_database.owner_dsn, model=ModelSpec("test-model", DIM))
+    migrate.apply(empty_database.owner_dsn, model=NewModel("test-model", DIM))
     made(
         empty_database,
         "INSERT INTO conversations (agent_identity, session_id, role, content) VALUES ('m', 's', 'user', 'still here')",
         f"{lost} hermes_pgvector_migrations",
     )
     with pytest.raises(SchemaError, match="restore that table from your backup"):
-        migrate.apply(empty_database.owner_dsn, model=ModelSpec("test-model", DIM))
+        migrate.apply(empty_database.owner_dsn, model=NewModel("test-model", DIM))
     with psycopg.connect(empty_database.owner_dsn) as connection:
         assert connection.execute("SELECT content FROM conversations").fetchall() == [("still here",)]
 

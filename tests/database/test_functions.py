@@ -14,7 +14,7 @@ from psycopg.rows import TupleRow
 
 import hermes_memory_pgvector
 from hermes_memory_pgvector.schema import migrate
-from hermes_memory_pgvector.schema.model_tables import ModelSpec
+from hermes_memory_pgvector.schema.model_tables import NewModel
 from hermes_memory_pgvector.text.words import fold
 from testing.postgres import Database
 
@@ -35,7 +35,7 @@ def value(connection: psycopg.Connection[TupleRow], call: str, *values: Any) -> 
 
 
 def test_there_are_no_other_functions(database: Database, owner: psycopg.Connection[TupleRow]) -> None:
-    migrate.apply(database.owner_dsn, model=ModelSpec("other-model", 32))
+    migrate.apply(database.owner_dsn, model=NewModel("other-model", 32))
     made = owner.execute(
         "SELECT proname, count(*) FROM pg_proc WHERE pronamespace = 'public'::regnamespace"
         " AND starts_with(proname, 'hermes_') GROUP BY 1"

@@ -11,11 +11,11 @@ from psycopg import sql
 
 from hermes_memory_pgvector.errors import DatabaseUnavailable, SchemaError
 from hermes_memory_pgvector.schema import migrate
-from hermes_memory_pgvector.schema.model_tables import ModelSpec
+from hermes_memory_pgvector.schema.model_tables import NewModel
 from hermes_memory_pgvector.store import schema
 from testing.postgres import Database
 
-MODEL = ModelSpec("test-model", 64)
+MODEL = NewModel("test-model", 64)
 
 
 def test_an_empty_database_gets_the_whole_schema_once(empty_database: Database) -> None:
@@ -148,7 +148,7 @@ def test_a_new_model_asks_for_vectors_of_every_row(database: Database) -> None:
     with psycopg.connect(database.runtime_dsn, autocommit=True) as connection:
         connection.execute("INSERT INTO conversations (session_id, role, content) VALUES ('s', 'user', 'hello')")
         connection.execute("INSERT INTO memory_entries (target, content) VALUES ('memory', 'fact')")
-    outcome = migrate.apply(database.owner_dsn, model=ModelSpec("other-model", 1024))
+    outcome = migrate.apply(database.owner_dsn, model=NewModel("other-model", 1024))
     assert outcome.vectors_wanted == 2
     with psycopg.connect(database.runtime_dsn) as connection:
         models = connection.execute("SELECT name, dim FROM embedding_models WHERE is_current").fetchall()
@@ -180,7 +180,7 @@ def test_the_views_show_text_and_current_vector_side_by_side(database: Database)
 
 @pytest.mark.parametrize("dim", [1, 64, 384, 385, 768, 1536, 3072, 4000])
 def test_any_dimension_up_to_the_limit_of_the_type(database: Database, dim: int) -> None:
-    assert migrate.apply(database.owner_dsn, model=ModelSpec(f"model-{dim}", dim)).model_id is not None
+    assert migrate.apply(database.owner_dsn, model=NewModel(f"model-{dim}", dim)).model_id is not None
 
 
 def test_printing_the_sql_needs_no_server() -> None:

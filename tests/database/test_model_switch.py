@@ -16,7 +16,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.runtime.registry import close_all, engine_for
 from hermes_memory_pgvector.schema import migrate
-from hermes_memory_pgvector.schema.model_tables import ModelSpec
+from hermes_memory_pgvector.schema.model_tables import NewModel
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE, EmbeddedPostgres
 from hermes_memory_pgvector.writer import embed_pending
 from testing.embed_server import EmbedServer
@@ -63,7 +63,7 @@ def test_an_idle_process_picks_up_a_new_model(
         wait_until(lambda: old.settings.embed_model == "another-model")
         new, _ = engine_for(tmp_path)
         wait_until(lambda: bool(new.backlog.status().problem))
-        migrate.apply(database.owner_dsn, runtime_role=RUNTIME_ROLE, model=ModelSpec("another-model", DIM))
+        migrate.apply(database.owner_dsn, runtime_role=RUNTIME_ROLE, model=NewModel("another-model", DIM))
         wait_until(lambda: len(server.texts) >= asked_before + 2 and embedded(database.owner_dsn) == 2)
         wait_until(lambda: not new.backlog.status().problem)
         close_all(Deadline.after(10))

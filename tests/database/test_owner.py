@@ -10,7 +10,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from hermes_memory_pgvector.schema import migrate
-from hermes_memory_pgvector.schema.model_tables import ModelSpec
+from hermes_memory_pgvector.schema.model_tables import NewModel
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE
 from testing.postgres import DIM, MODEL, Database
 
@@ -39,7 +39,7 @@ def plain_owner(postgres_server: object, empty_database: Database) -> Iterator[D
 
 
 def test_an_owner_that_is_no_superuser_goes_on_seeing_everything(plain_owner: Database) -> None:
-    migrate.apply(plain_owner.owner_dsn, runtime_role=RUNTIME_ROLE, model=ModelSpec(MODEL, DIM))
+    migrate.apply(plain_owner.owner_dsn, runtime_role=RUNTIME_ROLE, model=NewModel(MODEL, DIM))
     with psycopg.connect(plain_owner.runtime_dsn, autocommit=True) as runtime:
         for number in range(40):
             runtime.execute(

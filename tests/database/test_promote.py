@@ -27,7 +27,7 @@ from hermes_memory_pgvector.ops.carry import promote
 from hermes_memory_pgvector.ops.carry.ends import alone
 from hermes_memory_pgvector.postgres.errors import translated
 from hermes_memory_pgvector.schema import migrate, moving
-from hermes_memory_pgvector.schema.model_tables import ModelSpec
+from hermes_memory_pgvector.schema.model_tables import NewModel
 from hermes_memory_pgvector.schema.moving import Side, open_side
 from hermes_memory_pgvector.server.server import ConnectionInfo, EmbeddedPostgres
 from hermes_memory_pgvector.store import gate, schema
@@ -38,7 +38,7 @@ from testing.postgres import FAST, Database, new_database
 from testing.stored import Stored
 
 OWNERS = "the-password-of-an-owner"
-LOCAL = ModelSpec("wordllama-l2-supercat-256", 256)
+LOCAL = NewModel("wordllama-l2-supercat-256", 256)
 SEED = (
     "INSERT INTO memory_entries (agent_identity, target, content, metadata) SELECT 'theme ' || n %% 5, 'memory',"
     " 'memory ' || n || ' – “ünïcode” 🌱', jsonb_build_object('n', n, 'text', E'a\\tb')"

@@ -19,7 +19,7 @@ from hermes_memory_pgvector.embedding.local import DIM, SCALE
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.runtime import registry
 from hermes_memory_pgvector.schema import migrate
-from hermes_memory_pgvector.schema.model_tables import ModelSpec
+from hermes_memory_pgvector.schema.model_tables import NewModel
 from hermes_memory_pgvector.server.server import EmbeddedPostgres
 from testing.agent import AgentHome
 from testing.cases import examples
@@ -37,7 +37,7 @@ EDGES = "SELECT session_id, metadata ->> 'delegated_to' FROM conversations WHERE
 def make(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     """Makes providers of one home, as the host's API server does: a new one per request."""
     monkeypatch.setenv("HERMES_HOME", str(tmp_path / "default-home"))
-    migrate.apply(database.owner_dsn, model=ModelSpec(LOCAL_MODEL, DIM, SCALE.mean, SCALE.sd))
+    migrate.apply(database.owner_dsn, model=NewModel(LOCAL_MODEL, DIM, SCALE.mean, SCALE.sd))
     home = tmp_path / "home"
     home.mkdir()
 

@@ -14,7 +14,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.ops.carry.intake import Tally, taking_in
 from hermes_memory_pgvector.ops.carry.lines import Lines
 from hermes_memory_pgvector.schema import migrate
-from hermes_memory_pgvector.schema.model_tables import ModelSpec
+from hermes_memory_pgvector.schema.model_tables import NewModel
 from testing.agent import AgentHome
 from testing.embed_server import EmbedServer
 from testing.postgres import Database
@@ -33,7 +33,7 @@ def embedder() -> Iterator[EmbedServer]:
 
 @pytest.fixture
 def home(tmp_path: Path, database: Database, embedder: EmbedServer) -> Iterator[AgentHome]:
-    migrate.apply(database.owner_dsn, model=ModelSpec("test-model", DIM, 0.0, 0.125))
+    migrate.apply(database.owner_dsn, model=NewModel("test-model", DIM, 0.0, 0.125))
     made = AgentHome.create(
         tmp_path / "home", database, embed_url=embedder.url, embed_model="test-model", recall_log="text",
         embed_on_write=True, conversation_embed_policy="all", bulk_sync_on_init=True,

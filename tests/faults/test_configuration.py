@@ -26,7 +26,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.runtime.registry import close_all, engine_for
 from hermes_memory_pgvector.schema import migrate
-from hermes_memory_pgvector.schema.model_tables import ModelSpec
+from hermes_memory_pgvector.schema.model_tables import NewModel
 from hermes_memory_pgvector.server.folder import DATA_NAME
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE
 from testing.agent import PLAIN
@@ -352,7 +352,7 @@ def test_a_database_made_anew_in_the_same_place_gets_nothing(home: ConfiguredHom
     once(home)
     server.admin(f"DROP DATABASE {home.database.name} WITH (FORCE)")
     server.admin(f"CREATE DATABASE {home.database.name} TEMPLATE template0")
-    migrate.apply(home.database.owner_dsn, runtime_role=RUNTIME_ROLE, model=ModelSpec(MODEL, DIM))
+    migrate.apply(home.database.owner_dsn, runtime_role=RUNTIME_ROLE, model=NewModel(MODEL, DIM))
     home.say("Said to an impostor.")
     wait_until(lambda: engine_for(home.path)[0].writer.breaker.is_open)
     assert home.stored.count("conversations") == 0

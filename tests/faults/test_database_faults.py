@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from hermes_memory_pgvector.schema import migrate
-from hermes_memory_pgvector.schema.model_tables import ModelSpec
+from hermes_memory_pgvector.schema.model_tables import NewModel
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE
 from hermes_memory_pgvector.writer import writer
 from testing.agent import AgentHome
@@ -188,7 +188,7 @@ def test_a_missing_schema_is_named_and_migrating_it_brings_everything(
             say(home, 1, 2)
             outage(home)
         assert "run: hermes-pgvector migrate" in caplog.text
-        migrate.apply(empty.owner_dsn, runtime_role=RUNTIME_ROLE, model=ModelSpec(MODEL, DIM))
+        migrate.apply(empty.owner_dsn, runtime_role=RUNTIME_ROLE, model=NewModel(MODEL, DIM))
         expect(home, 1, 2)
         home.close()
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,24 +18,16 @@ from hermes_memory_pgvector.writer.chunks import (
 )
 
 
-@dataclass(frozen=True)
-class Row:
-    """A row to embed."""
-
-    content: str
-    before: str = ""
-
-
 def test_a_short_text_is_one_piece_as_said() -> None:
-    assert document_pieces(Row("hello there")) == ("hello there",)
+    assert document_pieces("hello there") == ("hello there",)
 
 
 def test_a_blank_text_has_no_piece() -> None:
-    assert document_pieces(Row("  \n", "before")) == ()
+    assert document_pieces("  \n", "before") == ()
 
 
 def test_the_turn_before_leads_into_the_first_piece() -> None:
-    (piece,) = document_pieces(Row("Tuesday", "x" * 1000 + "Which day?"))
+    (piece,) = document_pieces("Tuesday", "x" * 1000 + "Which day?")
     assert piece.endswith("Which day?\nTuesday")
     assert len(piece) == BEFORE_CHARS + len("\nTuesday")
 
@@ -61,5 +51,5 @@ def test_signs_of_unspaced_scripts_count_as_a_token_each(text: str) -> None:
 
 @pytest.mark.parametrize("model", ["all-minilm", "bge-base-en", "nomic-embed-text"])
 def test_pieces_fit_the_input_of_their_model(model: str) -> None:
-    pieces = document_pieces(Row("word " * 3_000, "before " * 100), piece_chars(model))
+    pieces = document_pieces("word " * 3_000, "before " * 100, piece_chars(model))
     assert max(map(len, pieces)) <= spec_of(model).max_chars

@@ -55,7 +55,7 @@ class Turn(NamedTuple):
         return turn_digest(self.role, masks.outline(self.content))
 
 
-class Line(NamedTuple):
+class TranscriptLine(NamedTuple):
     """One message of a transcript by user or assistant."""
 
     turn: Turn | None
@@ -111,7 +111,7 @@ def lines(
     *,
     clean_user: CleanUser | None = None,
     not_before: float = 0.0,
-) -> list[Line]:
+) -> list[TranscriptLine]:
     """A transcript's messages by user and assistant in order, without tool traffic and drafts before tool calls.
 
     Messages with a time before `not_before` were reloaded: an earlier process has reported them.
@@ -137,7 +137,7 @@ def lines(
         sent_at = message.get("timestamp")
         sent_at = sent_at if isinstance(sent_at, int | float) and not isinstance(sent_at, bool) else None
         is_reloaded = sent_at is not None and sent_at < not_before
-        found.append(Line(turn, is_loaded=sent_at is not None, is_reloaded=is_reloaded))
+        found.append(TranscriptLine(turn, is_loaded=sent_at is not None, is_reloaded=is_reloaded))
     return found
 
 

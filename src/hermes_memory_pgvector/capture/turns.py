@@ -14,7 +14,7 @@ from typing import Any
 from hermes_memory_pgvector.capture import transcript
 from hermes_memory_pgvector.capture.provenance import Judge, Judgement
 from hermes_memory_pgvector.capture.said import Said, SessionKey
-from hermes_memory_pgvector.capture.transcript import CleanUser, Line, Turn
+from hermes_memory_pgvector.capture.transcript import CleanUser, TranscriptLine, Turn
 from hermes_memory_pgvector.clock import Clock
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.text.masks import may_be_masked
@@ -103,7 +103,7 @@ class TurnCapture:
         turns = self.said.undo(_key(session))
         return [UndoTurns(session.theme, session.session_id, turns, self.clock.now())]
 
-    def _lines(self, messages: Any, not_before: float) -> list[Line]:
+    def _lines(self, messages: Any, not_before: float) -> list[TranscriptLine]:
         return transcript.lines(
             messages, self.settings.turn_max_chars, clean_user=self.clean_user, not_before=not_before
         )

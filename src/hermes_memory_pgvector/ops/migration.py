@@ -19,7 +19,7 @@ from hermes_memory_pgvector.terminal.operation import Note, command
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
     from hermes_memory_pgvector.schema.migrate import Outcome
-    from hermes_memory_pgvector.schema.model_tables import ModelSpec
+    from hermes_memory_pgvector.schema.model_tables import NewModel
 
 ADMIN_VARIABLE = "HERMES_PGVECTOR_ADMIN_DSN"
 DEFAULT_ROLE = "hermes"
@@ -32,7 +32,7 @@ NO_PRIVILEGE = "42501"
 class Wanted:
     """The embedding model whose tables the database needs, or why we cannot tell now."""
 
-    spec: ModelSpec | None
+    spec: NewModel | None
     problem: str = ""
 
 
@@ -54,7 +54,7 @@ def role_for(settings: Settings, admin: str) -> str:
 
 def wanted_model(home: Path, settings: Settings) -> Wanted:
     """The model of the configured embedder; where profiles share a database, that of the home it belongs to."""
-    from hermes_memory_pgvector.schema.model_tables import ModelSpec
+    from hermes_memory_pgvector.schema.model_tables import NewModel
 
     whose = profiles.embedding_home(home)
     try:
@@ -63,7 +63,7 @@ def wanted_model(home: Path, settings: Settings) -> Wanted:
     except EmbeddingError as error:
         return Wanted(None, str(error))
     mean, sd = (info.scale.mean, info.scale.sd) if info.scale else (None, None)
-    return Wanted(ModelSpec(info.name, info.dim, mean, sd))
+    return Wanted(NewModel(info.name, info.dim, mean, sd))
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def explaining_denial(admin: str, what: str, remedy: str) -> Iterator[None]:
 def apply(
     admin: str,
     role: str,
-    spec: ModelSpec | None,
+    spec: NewModel | None,
     *,
     adopt_model: str,
     role_password: str | None = None,

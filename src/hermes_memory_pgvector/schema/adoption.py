@@ -14,7 +14,7 @@ from psycopg import sql
 
 from hermes_memory_pgvector.errors import SchemaError
 from hermes_memory_pgvector.postgres.statements import admin_statement, vector_tables
-from hermes_memory_pgvector.schema.model_tables import ModelSpec, ensure_model
+from hermes_memory_pgvector.schema.model_tables import NewModel, ensure_model
 from hermes_memory_pgvector.schema.owner import has_table, value
 
 PREFIX: LiteralString = "adopted_"
@@ -90,7 +90,7 @@ class EarlierTables:
                 raise SchemaError(f"only {new} of {old} rows of {table} could be copied; nothing was changed")
             dim = value(self._connection, "adoption/dimension", (PREFIX + table,))
             if dim is not None and dim > 0:
-                spec, is_first = ModelSpec(model_name, int(dim)), adopted.model_id is None
+                spec, is_first = NewModel(model_name, int(dim)), adopted.model_id is None
                 model_id = ensure_model(self._connection, spec, is_current=is_first)
                 adopted.model_id = adopted.model_id or model_id
                 copy = admin_statement(copies[table]).format(**vector_tables(model_id), dim=sql.Literal(int(dim)))

@@ -20,7 +20,7 @@ from hermes_memory_pgvector.postgres import conventions
 from hermes_memory_pgvector.postgres.statements import admin_statement, read_sql, text_of, vector_tables
 from hermes_memory_pgvector.schema import owner
 from hermes_memory_pgvector.schema.adoption import EarlierTables
-from hermes_memory_pgvector.schema.model_tables import ModelSpec, ensure_model, model_sql
+from hermes_memory_pgvector.schema.model_tables import NewModel, ensure_model, model_sql
 from hermes_memory_pgvector.schema.owner import value
 from hermes_memory_pgvector.store.schema import MINIMUM_PGVECTOR, SCHEMA_VERSION, is_recent
 
@@ -50,7 +50,7 @@ class Outcome:
     notices: list[str] = field(default_factory=list)
 
 
-def script(model: ModelSpec | None, runtime_role: str) -> Iterator[str]:
+def script(model: NewModel | None, runtime_role: str) -> Iterator[str]:
     """All the SQL for a new database, without connecting to one."""
     yield f"-- ledger\n{text_of('admin/schema/ledger')}"
     yield f"-- functions\n{EXTENSION};\n{_language_sql(DEFAULT_LANGUAGE).as_string(None)};\n{read_sql('functions.sql')}"
@@ -67,7 +67,7 @@ def apply(
     *,
     runtime_role: str = DEFAULT_ROLE,
     runtime_password: str | None = None,
-    model: ModelSpec | None = None,
+    model: NewModel | None = None,
     switches_model: bool = False,
     adopt_model: str = "nomic-embed-text",
     report: Callable[[str], None] = lambda _: None,
@@ -115,7 +115,7 @@ def apply(
     return outcome
 
 
-def _take_model(connection: Connection, model: ModelSpec, outcome: Outcome, *, is_wanted: bool) -> int:
+def _take_model(connection: Connection, model: NewModel, outcome: Outcome, *, is_wanted: bool) -> int:
     """Make a model the current one, unless that would leave many rows to keyword search; the current one's id.
 
     Whoever upgrades the package, or has a setting of their own, does not mean to take everybody's vectors away.

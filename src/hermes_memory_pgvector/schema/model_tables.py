@@ -18,7 +18,7 @@ MOST_IN_PAGE = 3_072
 
 
 @dataclass(frozen=True, slots=True)
-class ModelSpec:
+class NewModel:
     """An embedding model that needs vector tables."""
 
     name: str
@@ -38,7 +38,7 @@ def model_sql(model_id: int, dim: int) -> sql.Composed:
     )
 
 
-def ensure_model(connection: psycopg.Connection[Any], model: ModelSpec, *, is_current: bool) -> int:
+def ensure_model(connection: psycopg.Connection[Any], model: NewModel, *, is_current: bool) -> int:
     """Register an embedding model and create its vector tables; return its id."""
     model_id = value(connection, "models/find", (model.name, model.dim))
     if model_id is None:

@@ -20,7 +20,7 @@ from hermes_memory_pgvector.postgres.errors import MIGRATE_COMMAND, translated
 from hermes_memory_pgvector.postgres.statements import admin_statement, statement, vector_tables
 from hermes_memory_pgvector.schema import owner
 from hermes_memory_pgvector.schema.migrate import fleet_roles, make_views_and_grants
-from hermes_memory_pgvector.schema.model_tables import ModelSpec, ensure_model, make_current
+from hermes_memory_pgvector.schema.model_tables import NewModel, ensure_model, make_current
 from hermes_memory_pgvector.store import audit_log, reembedding, schema
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.values import EmbeddingModel
@@ -34,7 +34,7 @@ LOCK: LiteralString = "hashtextextended('hermes-reembed ' || current_schema(), 7
 Connection = psycopg.Connection[Any]
 
 
-def begin(dsn: str, spec: ModelSpec) -> EmbeddingModel:
+def begin(dsn: str, spec: NewModel) -> EmbeddingModel:
     """Make a model's tables where there are none; may be said again."""
     with _changing(dsn) as connection:
         current = current_model(connection)

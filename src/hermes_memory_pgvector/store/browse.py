@@ -79,21 +79,6 @@ class SessionRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A turn of a transcript."""
-
-    id: int
-    at: datetime
-    role: Role
-    content: str
-    hidden_by: int | None
-    parent_session_id: str | None
-    metadata: Mapping[str, Any]
-    origin: str
-    trust: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Delegation:
     """One session that worked for another."""
 
@@ -144,7 +129,7 @@ class StoredTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ListPlace:
     """A place in a list that goes back in time: rows before it follow."""
 
     at: datetime
@@ -170,7 +155,7 @@ def rows(
     kinds: Sequence[Kind],
     theme: str | None,
     since: datetime | None,
-    before: Place | None,
+    before: ListPlace | None,
     limit: int,
     origin: str | None = None,
 ) -> list[Row]:
@@ -185,7 +170,7 @@ def rows(
 
 
 def sessions(
-    connection: Connection, theme: str | None, since: datetime | None, before: Place | None, limit: int
+    connection: Connection, theme: str | None, since: datetime | None, before: ListPlace | None, limit: int
 ) -> list[SessionRow]:
     """The sessions of a theme or of all, last used first."""
     values = _range(theme, since, before, limit)
@@ -199,7 +184,9 @@ def session_themes(connection: Connection, session_id: str) -> list[str]:
     return [str(row[0]) for row in rows]
 
 
-def transcript(connection: Connection, theme: str, session_id: str, after: Place | None, limit: int) -> list[Said]:
+def transcript(
+    connection: Connection, theme: str, session_id: str, after: ListPlace | None, limit: int
+) -> list[StoredTurn]:
     """What was said in a session, in order."""
     values = {
         "theme": theme,
@@ -209,7 +196,7 @@ def transcript(connection: Connection, theme: str, session_id: str, after: Place
         "limit": limit,
     }
     rows: list[Any] = connection.execute(statement("browse/transcript"), values).fetchall()
-    return [Said(*row) for row in rows]
+    return [StoredTurn(*row) for row in rows]
 
 
 def delegations(connection: Connection, theme: str, session_id: str) -> list[Delegation]:
@@ -257,7 +244,7 @@ def _row(row: Any) -> Row:
     return Row(Kind(kind), *values)
 
 
-def _range(theme: str | None, since: datetime | None, before: Place | None, limit: int) -> dict[str, Any]:
+def _range(theme: str | None, since: datetime | None, before: ListPlace | None, limit: int) -> dict[str, Any]:
     return {
         "theme": theme,
         "since": since,

@@ -26,7 +26,7 @@ REMEDY = "if that is meant: hermes-pgvector up"
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class DatabaseIdentity:
     """What tells one database from another."""
 
     installation: str
@@ -43,7 +43,7 @@ class Belonging:
     home_id: str
     place: str
     """In words, without a login."""
-    identity: Identity | None
+    identity: DatabaseIdentity | None
     accepted: str = ""
     """The place that the operator has named since; its identity is learned when it is reached."""
 
@@ -58,7 +58,7 @@ def place(dsn: str) -> str:
         return "a database that cannot be named"
 
 
-def identify(connection: Connection) -> Identity | None:
+def identify(connection: Connection) -> DatabaseIdentity | None:
     """Who answers; None when the database cannot say it yet."""
     state: Any = connection.execute(statement("schema/installation_state")).fetchone()
     can_tell, database, may_ask_server = state
@@ -68,7 +68,7 @@ def identify(connection: Connection) -> Identity | None:
     if row is None:
         return None
     server: Any = connection.execute(statement("schema/server_identifier")).fetchone() if may_ask_server else None
-    return Identity(str(row[0]), str(database), str(server[0]) if server else "")
+    return DatabaseIdentity(str(row[0]), str(database), str(server[0]) if server else "")
 
 
 def read(folder: Path, home_id: str) -> Belonging | None:
@@ -79,7 +79,9 @@ def read(folder: Path, home_id: str) -> Belonging | None:
     try:
         raw = json.loads(seen.data)
         known = raw["identity"]
-        identity = None if known is None else Identity(known["installation"], known["database"], known["server"])
+        identity = (
+            None if known is None else DatabaseIdentity(known["installation"], known["database"], known["server"])
+        )
         found = Belonging(str(raw["home_id"]), str(raw["place"]), identity, str(raw["accepted"]))
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
@@ -94,12 +96,12 @@ def accept(folder: Path, home_id: str, where: str) -> bool:
     return _write(folder, Belonging(home_id, known.place, known.identity, where))
 
 
-def learn(folder: Path, home_id: str, where: str, identity: Identity) -> bool:
+def learn(folder: Path, home_id: str, where: str, identity: DatabaseIdentity) -> bool:
     """This database is the one from now on."""
     return _write(folder, Belonging(home_id, where, identity))
 
 
-def objection(known: Belonging | None, where: str, found: Identity) -> str:
+def objection(known: Belonging | None, where: str, found: DatabaseIdentity) -> str:
     """Why this database must not get what the journal holds; empty when it may."""
     if known is None or known.identity is None or known.accepted == where or _is_same(known, where, found):
         return ""
@@ -153,7 +155,7 @@ class DatabaseGuard:
             learn(self._folder, self._home_id, self._place, found)
 
 
-def _is_same(known: Belonging, where: str, found: Identity) -> bool:
+def _is_same(known: Belonging, where: str, found: DatabaseIdentity) -> bool:
     before = known.identity
     if before is None or before.installation != found.installation:
         return False

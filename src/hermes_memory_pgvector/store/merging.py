@@ -19,7 +19,7 @@ WRITER = "theme"
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class ThemeContents:
     """What a theme holds, and how many of its memories another one has, too."""
 
     turns: int
@@ -29,10 +29,10 @@ class Contents:
     duplicates: int
 
 
-def contents(connection: Connection, theme: str, other: str) -> Contents:
+def contents(connection: Connection, theme: str, other: str) -> ThemeContents:
     """What a theme holds, and what another one has of it."""
     row: Any = connection.execute(statement("themes/contents"), {"theme": theme, "other": other}).fetchone()
-    return Contents(*map(int, row))
+    return ThemeContents(*map(int, row))
 
 
 def alias_of(connection: Connection, theme: str) -> str | None:

@@ -64,7 +64,7 @@ class HostSessions(Protocol):
         """What the store holds of a session; None where nobody can tell."""
 
 
-class StoredTurn(NamedTuple):
+class TurnState(NamedTuple):
     """A row that may have been taken back."""
 
     id: int
@@ -158,7 +158,7 @@ class UndoneTurns:
         )  # fmt: skip
 
 
-def decided(sayings: Sequence[Saying], rows: Sequence[StoredTurn]) -> tuple[set[int], set[int]]:
+def decided(sayings: Sequence[Saying], rows: Sequence[TurnState]) -> tuple[set[int], set[int]]:
     """Which rows to hide, and which to show again. Pure.
 
     A row is of the last saying of its words that is not later than the row. A saying without a row that follows one
@@ -168,12 +168,12 @@ def decided(sayings: Sequence[Saying], rows: Sequence[StoredTurn]) -> tuple[set[
     for saying in sayings:
         for digest in saying.digests:
             said[digest].append(saying)
-    stored: dict[str, list[StoredTurn]] = defaultdict(list)
+    stored: dict[str, list[TurnState]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: (row.at_us, row.id)):
         stored[row.digest].append(row)
     hide, show = set(), set()
     for digest, mine in stored.items():
-        owned: list[list[StoredTurn]] = [[] for _ in said[digest]]
+        owned: list[list[TurnState]] = [[] for _ in said[digest]]
         for row in mine if owned else ():
             earlier = [place for place, each in enumerate(said[digest]) if each.at_us - EARLIER_US <= row.at_us]
             owned[max(earlier, default=0)].append(row)
@@ -189,8 +189,8 @@ def decided(sayings: Sequence[Saying], rows: Sequence[StoredTurn]) -> tuple[set[
     return hide, show
 
 
-def _rows(connection: Connection, theme: str, sessions: Sequence[str], digests: Sequence[str]) -> list[StoredTurn]:
+def _rows(connection: Connection, theme: str, sessions: Sequence[str], digests: Sequence[str]) -> list[TurnState]:
     """The turns of these words in these sessions, and those that are hidden as taken back."""
     values = {"theme": theme, "session_ids": list(sessions), "digests": list(digests)}
     rows: list[Any] = connection.execute(statement("hidden/of_undone"), values).fetchall()
-    return [StoredTurn(*row) for row in rows]
+    return [TurnState(*row) for row in rows]

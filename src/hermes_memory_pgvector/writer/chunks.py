@@ -5,8 +5,6 @@ Pure. The stored text stays as it was; only the vectors are made from these piec
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.embedding.base import fitting_end
 from hermes_memory_pgvector.embedding.known_models import spec_of
@@ -23,18 +21,6 @@ MAX_PIECES = 12
 """More of one text would crowd out the others; its words are found in full all the same."""
 
 
-class Row(Protocol):
-    """What is embedded: a memory, or a turn with the turn before it."""
-
-    @property
-    def content(self) -> str:
-        """The text as stored."""
-
-    @property
-    def before(self) -> str:
-        """The turn before, or nothing."""
-
-
 def wants_vector(settings: Settings, turn: AddTurn) -> bool:
     """Whether a turn gets a vector."""
     policy = settings.conversation_embed_policy
@@ -48,10 +34,10 @@ def piece_chars(model: str) -> int:
     return min(PIECE_CHARS, (spec_of(model).max_chars - BEFORE_CHARS) * 2 // 3)
 
 
-def document_pieces(row: Row, size: int = PIECE_CHARS) -> tuple[str, ...]:
-    """The texts to embed for a row, one vector each; none for a blank one."""
-    pieces = split(row.content, size)
-    lead = row.before.strip()[-BEFORE_CHARS:]
+def document_pieces(content: str, before: str = "", size: int = PIECE_CHARS) -> tuple[str, ...]:
+    """The texts to embed for a memory, or a turn after another one, one vector each; none for a blank one."""
+    pieces = split(content, size)
+    lead = before.strip()[-BEFORE_CHARS:]
     if not pieces or not lead:
         return pieces
     return (f"{lead}\n{pieces[0]}", *pieces[1:])

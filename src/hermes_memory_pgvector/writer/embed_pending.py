@@ -231,7 +231,9 @@ class Backlog:
 def vectors_of(embedder: Embedder, rows: Sequence[Wanting], deadline: Deadline) -> tuple[list[Made], list[Wanting]]:
     """The vectors of these rows, and the rows that the model has none for."""
     size = piece_chars(embedder.model)
-    pieces = [(row, chunk, text) for row in rows for chunk, text in enumerate(document_pieces(row, size))]
+    pieces = [
+        (row, chunk, text) for row in rows for chunk, text in enumerate(document_pieces(row.content, row.before, size))
+    ]
     found = embedder.embed_documents([text for _, _, text in pieces], deadline)
     made = [
         Made(row, chunk, vector) for (row, chunk, _), vector in zip(pieces, found, strict=True) if vector is not None

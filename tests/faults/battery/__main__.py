@@ -38,7 +38,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.runtime.registry import close_all, engine_for
 from hermes_memory_pgvector.schema import migrate
-from hermes_memory_pgvector.schema.model_tables import ModelSpec
+from hermes_memory_pgvector.schema.model_tables import NewModel
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE, EmbeddedPostgres
 from testing.proxy import Proxy
 
@@ -174,7 +174,7 @@ def set_up(folder: Path) -> Stage:
     with psycopg.connect(info.owner_dsn, autocommit=True) as admin:
         admin.execute("CREATE DATABASE faults")
     owner, runtime = (make_conninfo(dsn, dbname="faults") for dsn in (info.owner_dsn, info.runtime_dsn))
-    migrate.apply(owner, runtime_role=RUNTIME_ROLE, model=ModelSpec("faults", 64))
+    migrate.apply(owner, runtime_role=RUNTIME_ROLE, model=NewModel("faults", 64))
     with psycopg.connect(owner, autocommit=True) as admin:
         # The first hard stop must not take the tables along.
         admin.execute("CHECKPOINT")

@@ -10,7 +10,7 @@ from hermes_memory_pgvector.errors import CareError, UsageError
 from hermes_memory_pgvector.ops import known_themes, row
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.store import browse
-from hermes_memory_pgvector.store.browse import Delegation, Place, Row, Said, SessionRow, StoredMemory
+from hermes_memory_pgvector.store.browse import Delegation, ListPlace, Row, SessionRow, StoredMemory, StoredTurn
 from hermes_memory_pgvector.terminal import parse
 from hermes_memory_pgvector.values import Kind
 
@@ -23,7 +23,7 @@ class Transcript:
 
     theme: str
     session_id: str
-    turns: tuple[Said, ...]
+    turns: tuple[StoredTurn, ...]
     children: tuple[Delegation, ...]
     parents: tuple[Delegation, ...]
     following: str | None
@@ -90,14 +90,16 @@ def transcript(connection: Connection, session_id: str, theme: str | None, page:
     )
 
 
-def _start(connection: Connection, page: str | None, theme: str | None, until: datetime | None = None) -> Place | None:
+def _start(
+    connection: Connection, page: str | None, theme: str | None, until: datetime | None = None
+) -> ListPlace | None:
     """The place of the row that a page stands behind; the first page begins where the list does."""
     if page is None:
-        return None if until is None else Place(until)
+        return None if until is None else ListPlace(until)
     name = parse.record_name(page)
     if name is None or name.letter not in "mt":
         raise UsageError(f"{page!r} is no page; take it from the end of the page before")
     found = row.find(connection, name, theme)
     if isinstance(found, StoredMemory):
-        return Place(found.updated_at, found.id, Kind.MEMORY)
-    return Place(found.at, found.id, Kind.TURN)
+        return ListPlace(found.updated_at, found.id, Kind.MEMORY)
+    return ListPlace(found.at, found.id, Kind.TURN)

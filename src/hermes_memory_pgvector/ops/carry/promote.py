@@ -45,7 +45,7 @@ NOUNS = {"memory_entries": "memories", "conversations": "turns", "memory_operati
 
 
 @dataclass(frozen=True, slots=True)
-class Login:
+class AgentLogin:
     """How agents are going to connect."""
 
     dsn: str
@@ -238,19 +238,19 @@ def _audit(ends: Ends, target: Side, home: Path, rows: Mapping[str, int]) -> Non
 # The agents' login.
 
 
-def _login(ends: Ends, wanted: str | None) -> Login:
+def _login(ends: Ends, wanted: str | None) -> AgentLogin:
     """How agents connect to the new database; a role that others may use keeps its password."""
     if ends.target.is_embedded:
         from hermes_memory_pgvector.server.server import RUNTIME_ROLE
 
-        return Login("", RUNTIME_ROLE, None)
+        return AgentLogin("", RUNTIME_ROLE, None)
     from hermes_memory_pgvector.postgres.conninfo import has_role, may_connect, user_of, with_login
 
     home, admin = ends.source.folder.parent, ends.target.login
     for each in ends.arrived:
         dsn = load(each).settings.dsn
         if may_connect(dsn, CONNECT_SECONDS):
-            return Login(dsn, user_of(dsn), None)
+            return AgentLogin(dsn, user_of(dsn), None)
     known = settings_file.dotenv(home).get(settings_file.PASSWORD_VARIABLE, "")
     base = ends.agents_login or admin
     named = wanted or (user_of(base) if user_of(base) != user_of(admin) else "")
@@ -258,18 +258,18 @@ def _login(ends: Ends, wanted: str | None) -> Login:
     for role in (named,) if named else (DEFAULT_ROLE, own):
         if not has_role(admin, role, CONNECT_SECONDS):
             made = known or secrets.token_urlsafe(PASSWORD_BYTES)
-            return Login(with_login(base, role, made), role, made)
+            return AgentLogin(with_login(base, role, made), role, made)
         for dsn in (with_login(base, role, known) if known else "", ends.agents_login):
             if dsn and user_of(dsn) == role and may_connect(dsn, CONNECT_SECONDS):
-                return Login(dsn, role, None)
+                return AgentLogin(dsn, role, None)
     if named:
         # Somebody else may be using that role: it keeps its password, which we need.
-        return Login(password.complete(with_login(base, named, "")), named, None)
+        return AgentLogin(password.complete(with_login(base, named, "")), named, None)
     made = known or secrets.token_urlsafe(PASSWORD_BYTES)
-    return Login(with_login(base, own, made), own, made)
+    return AgentLogin(with_login(base, own, made), own, made)
 
 
-def _make_tables(ends: Ends, target: Side, login: Login, notes: list[Note]) -> Login:
+def _make_tables(ends: Ends, target: Side, login: AgentLogin, notes: list[Note]) -> AgentLogin:
     """Make the tables and the agents' role; the login that agents can really use."""
     from hermes_memory_pgvector.postgres.conninfo import may_connect
     from hermes_memory_pgvector.schema.moving import open_side
@@ -300,13 +300,13 @@ def _make_tables(ends: Ends, target: Side, login: Login, notes: list[Note]) -> L
             command("migrate", "--admin-dsn", "DSN", "--runtime-role", "ROLE"),
         )
     )
-    return Login(ends.target.login, target.facts.user, None)
+    return AgentLogin(ends.target.login, target.facts.user, None)
 
 
 # Following.
 
 
-def _follow(ends: Ends, login: Login) -> dict[str, str]:
+def _follow(ends: Ends, login: AgentLogin) -> dict[str, str]:
     """Lead the homes to the new database, which running processes notice within seconds; those that could not."""
     from hermes_memory_pgvector.store import installation
 

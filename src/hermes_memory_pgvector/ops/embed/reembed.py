@@ -195,13 +195,13 @@ def _switched(
     from hermes_memory_pgvector.embedding.probe import measure
     from hermes_memory_pgvector.ops.embed.fill import Fill
     from hermes_memory_pgvector.schema import reembedding
-    from hermes_memory_pgvector.schema.model_tables import ModelSpec
+    from hermes_memory_pgvector.schema.model_tables import NewModel
     from hermes_memory_pgvector.store import vectors
 
     info, who = embedder.info(Deadline.after(EMBEDDER_SECONDS)), memory.actor
     with memory.pool() as pool, reembedding.alone(admin):
         scale = info.scale or measure(embedder, Deadline.after(MEASURE_SECONDS))
-        model = reembedding.begin(admin, ModelSpec(info.name, info.dim, scale.mean, scale.sd))
+        model = reembedding.begin(admin, NewModel(info.name, info.dim, scale.mean, scale.sd))
         with pool.transaction(Deadline.after(EMBEDDER_SECONDS)) as connection:
             vectors.set_scale(connection, model, (scale.mean, scale.sd), (info.query_prefix, info.document_prefix))
         work = Fill(pool, embedder, model, described, bar)

@@ -123,9 +123,11 @@ ORDER BY memories + turns DESC, theme;
 
 -- transcript --
 -- The turns of a session in order, after a place in time.
-SELECT turn.id, turn.ts, turn.role, turn.content, turn.hidden_by, turn.parent_session_id, turn.metadata,
-       hermes_origin_of_turn(turn.origin, turn.role), turn.trust
+SELECT turn.agent_identity, turn.id, turn.session_id, turn.role, turn.content, turn.ts, turn.metadata, turn.hidden_by,
+       turn.parent_session_id, pending.attempts, hermes_origin_of_turn(turn.origin, turn.role), turn.trust, turn.home_id
 FROM conversations AS turn
+LEFT JOIN pending_vectors AS pending
+  ON pending.agent_identity = turn.agent_identity AND pending.kind = 'turn' AND pending.id = turn.id
 WHERE turn.agent_identity = %(theme)s AND turn.session_id = %(session_id)s
   AND (%(after)s::timestamptz IS NULL OR (turn.ts, turn.id) > (%(after)s::timestamptz, %(after_id)s::bigint))
 ORDER BY turn.ts, turn.id LIMIT %(limit)s::integer;
