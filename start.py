@@ -152,8 +152,8 @@ def main(arguments: list[str]) -> int:
 def hand_over(command: list[str], folder: Path | None) -> int:
     """Run the command to its end; Ctrl-C reaches it too, and it says what there is to say."""
     # What the program tells its user to run next works from here, too.
-    environment = {**os.environ, "HERMES_PGVECTOR_COMMAND": f"python3 {shlex.quote(sys.argv[0])}"}
-    process = subprocess.Popen(command, cwd=folder, env=environment)
+    own = {} if folder else {"HERMES_PGVECTOR_COMMAND": f"python3 {shlex.quote(sys.argv[0])}"}
+    process = subprocess.Popen(command, cwd=folder, env={**os.environ, **own})
     while True:
         try:
             return process.wait()

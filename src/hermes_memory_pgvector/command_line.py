@@ -117,9 +117,8 @@ def voice_of(args: argparse.Namespace) -> tuple[str, str | None]:
     given: Path | None = getattr(args, "hermes_home", None)
     home = None if given is None else str(given.expanduser().absolute())
     prog = args.pgvector_parser.prog
-    if prog == PROGRAM:
-        # `start.py` of a clone says how its own is called.
-        return os.environ.get("HERMES_PGVECTOR_COMMAND") or PROGRAM, home
+    if not prog.endswith(" pgvector"):
+        return prog, home
     own = settings_file.default_home().absolute()
     if given is not None or root_of(own) == own:
         return prog, home
@@ -160,7 +159,9 @@ def _fail(args: argparse.Namespace, text: str, code: int) -> int:
 
 def program() -> tree.Parser:
     """The parser of `hermes-pgvector`."""
-    parser = tree.Parser(prog="hermes-pgvector", description="Postgres + pgvector memory for hermes-agent.")
+    # `start.py` of a clone says how its own is called.
+    name = os.environ.get("HERMES_PGVECTOR_COMMAND") or PROGRAM
+    parser = tree.Parser(prog=name, description="Postgres + pgvector memory for hermes-agent.")
     parser.add_argument("--version", action="version", version=f"hermes-memory-pgvector {__version__}")
     parser.add_argument("--trace", action="store_true", help="show where an unexpected error comes from")
     configure(parser)

@@ -210,7 +210,7 @@ def _tools(agents: dict[str, PgvectorMemoryProvider]) -> Notes:
     for theme, tool, arguments in calls:
         with progress.step(theme) as step:
             answer = json.loads(agents[theme].handle_tool_call(tool, arguments))
-            step.said.append(f"{tool}({json.dumps(arguments['query'])})")
+            step.said.append(f"{tool}: {arguments['query']}")
         yield step.note
         for hit in answer["results"][:1]:
             score = "words" if hit["score"] is None else f"{hit['score']:.2f}"
@@ -250,7 +250,7 @@ TRY: Final = Operation(
     ),
     tour,
     (
-        ("try", "a minute at most, in a temporary home"),
+        ("try", "a few seconds, in a temporary home"),
         ("try --ui", "the memory page of what the tour wrote, in your browser"),
     ),
     group="set up",

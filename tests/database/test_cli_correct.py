@@ -323,7 +323,7 @@ def test_undo_to_a_time_shows_the_difference_and_then_makes_it(commands: Command
     assert sorted(contents(stored)) == [
         "Launch is 14 March", "Prices fall in spring", "Stands elsewhere", "Wifi is hummingbird",
     ]  # fmt: skip
-    long_ago = ("restore", "--to", f"{minute_at(1):%Y-%m-%dT%H:%M:%S}", "--theme", "market", "--execute")
+    long_ago = ("undo", "--to", f"{minute_at(1):%Y-%m-%dT%H:%M:%S}", "--theme", "market", "--execute")
     done = commands.call(*long_ago)
     assert (done.code, "elsewhere: run this there" in done.out) == (3, True)
     assert sorted(contents(stored)) == ["Prices rise in spring", "Stands elsewhere"]

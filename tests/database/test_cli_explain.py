@@ -195,7 +195,7 @@ def test_why_not_names_the_stage_that_lost_a_row(commands: Commands, stored: Sto
         doubles = {stage(commands, name, *boat)["stage"] for name in ("t501", "t520")}
         assert "same text" in doubles
         assert stage(commands, "t501", *boat, "--until", "2026-02-10")["stage"] == "outside the time"
-    out = commands.call("why-not", "t522", *boat, "--theme", "market").out
+    out = commands.call("why", "t522", *boat, "--theme", "market").out
     assert "to mend it: hermes-pgvector mute --undo 5 --execute" in out
     assert commands.run("why", "zzz", *boat).code == 2
     assert "--query" in commands.run("why", "t522").err

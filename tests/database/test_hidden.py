@@ -111,7 +111,7 @@ def test_a_session_goes_and_comes_back_with_all_it_wrote(
     ((turn,),) = stored.rows("SELECT id FROM conversations WHERE content = %s", POISON)
     assert commands.call("show", f"t{turn}", "--json").json["hidden_by"] == done["rule"]
     assert "muted by" in commands.call("show", f"t{turn}").out
-    why = commands.call("why-not", f"t{turn}", "--query", "zebra ledger", "--theme", "market", "--json").json
+    why = commands.call("why", f"t{turn}", "--query", "zebra ledger", "--theme", "market", "--json").json
     assert why["stage"] == "hidden"
     (listed,) = commands.call("list", "hidden", "--json").json["rows"]
     assert (listed["what"], listed["memories"], listed["turns"]) == ("session bad", 2, 4)

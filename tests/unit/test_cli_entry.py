@@ -60,7 +60,7 @@ def test_help_all_names_every_command(commands: Commands) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["stats", "cleanup", "prune", "remap", "backfill", "install", "completion", "history", "scan", "index", "why-not"],
+    ["stats", "cleanup", "prune", "remap", "backfill", "install", "completion", "history", "scan", "index"],
 )
 def test_names_of_former_days_work(name: str, commands: Commands) -> None:
     done = commands.run(name, "--help")

@@ -73,7 +73,8 @@ def test_without_a_home_the_sentence_stays_as_it_is() -> None:
 
 def test_a_clone_says_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HERMES_PGVECTOR_COMMAND", "python3 start.py")
-    assert completed("run: hermes-pgvector migrate", "status") == "run: python3 start.py migrate"
+    program = command_line.program().prog
+    assert completed("run: hermes-pgvector migrate", "status", prog=program) == "run: python3 start.py migrate"
 
 
 @pytest.mark.parametrize(

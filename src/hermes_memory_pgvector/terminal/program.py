@@ -27,13 +27,16 @@ EXAMPLES_HEAD = "examples:\n"
 NEAR_ENOUGH = 0.6
 NEARLY_AS_NEAR = 0.15
 SYNONYMS: Final[Mapping[str, str]] = {
-    "audit": "list audit", "cat": "show", "change": "edit", "check": "doctor", "dashboard": "ui", "delete": "forget",
-    "erase": "forget", "events": "list events", "find": "recall", "fleet": "status --fleet", "get": "show",
-    "health": "doctor", "init": "up", "log": "list events", "logs": "list audit", "ls": "list",
-    "memories": "list memories", "merge": "theme merge", "page": "ui", "purge": "forget", "query": "recall",
-    "remove": "forget", "rename": "theme rename", "rm": "forget", "search": "recall", "sessions": "list sessions",
-    "setup": "up", "start": "up", "stop": "up --stop", "tail": "list --follow", "themes": "list themes",
-    "transcript": "show", "turns": "list turns", "update": "edit", "version": "--version", "web": "ui",
+    "audit": "list audit", "cat": "show", "change": "edit", "check": "doctor", "dashboard": "ui",
+    "delete": "forget", "erase": "forget", "events": "list events", "find": "recall", "fleet": "status --fleet",
+    "get": "show", "health": "doctor", "hide": "mute", "homes": "status --fleet", "init": "up",
+    "log": "list events", "logs": "list audit", "ls": "list", "memories": "list memories", "merge": "theme merge",
+    "page": "ui", "purge": "forget", "quarantine": "mute", "query": "recall", "remember": "add", "remove": "forget",
+    "rename": "theme rename", "restore": "backup restore FILE, or undo --to TIME",
+    "restore-backup": "backup restore", "revert": "undo", "rm": "forget", "save": "add", "search": "recall",
+    "sessions": "list sessions", "setup": "up", "start": "up", "stop": "up --stop", "tail": "list --follow",
+    "themes": "list themes", "transcript": "show", "turns": "list turns", "unmute": "mute --undo", "update": "edit",
+    "version": "--version", "web": "ui", "why-not": "why",
 }  # fmt: skip
 """What people type who know other programs, and the command that does it here."""
 
@@ -104,7 +107,11 @@ class Commands(argparse._SubParsersAction):  # type: ignore[type-arg]
         given = str(values[0]) if values else ""
         known = self.parsers
         if given not in known:
-            meant = _synonym(parser.prog, given, known) or did_you_mean(given, known) or f"; see: {parser.prog} --help"
+            meant = (
+                _synonym(parser.prog, given, known)
+                or did_you_mean(given, self.listed)
+                or f"; see: {parser.prog} --help"
+            )
             raise argparse.ArgumentError(None, f"there is no command {given!r}{meant}")
         super().__call__(parser, namespace, values, option_string)
 

@@ -50,7 +50,7 @@ Line = list[Part]
 HOME_OPTION = "--hermes-home"
 # A name in backticks is spoken of, and not to be typed.
 _OURS = re.compile(rf"(?<![\w./`-]){PROGRAM} ([a-z][a-z-]*)")
-_NAMED = re.compile(r" *\S+(?: \S+)* {2,}(?=\S)")
+_NAMED = re.compile(r"(?: *\S+(?: \S+)* {2,}| +)(?=\S)")
 _HOSTS = re.compile(r"(?<![\w./`-])hermes (?=config set )")
 _ENDING = re.compile(r"(?:^|(?<=: )|(?<=, ))(?:HERMES_HOME=\S+ )?(?:\S*/)?(?:hermes-pgvector|hermes|python3) .+$")
 """A command at the end of a hint."""

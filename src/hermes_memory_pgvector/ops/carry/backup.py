@@ -126,7 +126,7 @@ def _verify(path: Path, said: Said) -> None:
     with _staging(path) as folder:
         manifest = archive.extract(path, folder / "archive")
         for number, each in enumerate(manifest.servers):
-            said(f"restoring the database of {each.home} into a temporary server")
+            said(f"restoring database {number + 1} of {len(manifest.servers)} into a temporary server")
             with (
                 scratch(folder / f"server-{number}", folder / "archive" / each.dump) as info,
                 open_side(info.owner_dsn) as side,

@@ -153,6 +153,5 @@ UNDO: Final = Operation(
     ),
     group="correct",
     changes=True,
-    aliases={"restore": {}},
     rows=(ChangedEntry,),
 )  # fmt: skip

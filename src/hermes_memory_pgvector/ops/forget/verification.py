@@ -148,10 +148,8 @@ def _of_home(home: Path, wanted: _Wanted) -> Iterator[Place]:
     if needle is None:
         return
     paths = [path for path in _files(home) if path not in {each.path for each in segments}]
-    yield Place(
-        f"other files in {data_folder(home)}", len([path for path in paths if _holds(path, needle)]),
-        remedy="look at them, and delete them",
-    )  # fmt: skip
+    held = sum(_holds(path, needle) for path in paths)
+    yield Place(f"other files in {data_folder(home)}", held, remedy="look at them, and delete them" if held else "")
     for path, count in Counter(each.path for _, each in host.entries(home) if needle.is_in(each.content)).items():
         yield Place(str(path), count, ours=False, remedy="forget it again, or delete the entry there")
     sessions = Counter(each.session_id for each in host.messages([home], lambda _, text: needle.is_in(text)))
