@@ -92,14 +92,10 @@ def test_a_statement_that_goes_too_far_is_noticed(statement: str, wrong: str) ->
     assert set(faults(statement).values()) == {wrong}
 
 
-NOT_YET_PORTABLE = {"queries/gate/open"}
-"""A name goes when its statement is written anew; none is added."""
-
-
 def test_statements_run_wherever_the_tables_of_their_themes_are() -> None:
     """On one server, and on many that each have some themes: no text is for one of them only."""
     found = {name: portability(text) for name, text in STATEMENTS.items() if name.startswith("queries/")}
-    assert {name: wrong for name, wrong in found.items() if wrong and name not in NOT_YET_PORTABLE} == {}
+    assert {name: wrong for name, wrong in found.items() if wrong} == {}
 
 
 @pytest.mark.parametrize(

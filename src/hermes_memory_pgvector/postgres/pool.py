@@ -20,14 +20,15 @@ import psycopg
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import (
+    DatabaseDenied,
     DatabaseUnavailable,
     MemoryPluginError,
     ThreadUnavailable,
 )
 from hermes_memory_pgvector.fork import renew_after_fork
-from hermes_memory_pgvector.postgres import conventions
+from hermes_memory_pgvector.postgres import buckets, conventions
 from hermes_memory_pgvector.postgres.conninfo import complete_conninfo
-from hermes_memory_pgvector.postgres.errors import translate, translated
+from hermes_memory_pgvector.postgres.errors import SCHEMA_STATES, translate, translated
 from hermes_memory_pgvector.postgres.socket import Connection, is_usable, watched
 from hermes_memory_pgvector.service import start_thread
 
@@ -134,6 +135,11 @@ class Pool:
             with translated(), watched(connection, deadline):
                 self._check(connection, database)
                 yield connection
+        except DatabaseDenied as error:
+            if error.sqlstate in SCHEMA_STATES:
+                # The tables may lie elsewhere since `migrate --buckets`.
+                buckets.forget(connection)
+            raise
         finally:
             self._give_back(connection, database)
 
@@ -143,31 +149,47 @@ class Pool:
             self._admit(connection)
             database.admitted.setdefault(connection, weakref.WeakSet()).add(self)
 
+    def buckets(self, deadline: Deadline) -> int:
+        """How many buckets the database has."""
+        with self.connection(deadline) as connection:
+            return buckets.layout(connection, may_ask=True).count
+
     @contextmanager
-    def reading(self, deadline: Deadline) -> Iterator[Connection]:
+    def reading(
+        self, deadline: Deadline, *, theme: str | None = None, bucket: int | None = None
+    ) -> Iterator[Connection]:
         """Statements that travel together: until the first fetch they are one round trip and one transaction.
+
+        They mean the tables of a theme's bucket, or of the one that is named.
 
         It needs no BEGIN and COMMIT of its own: between two synchronisations the server keeps one open by itself.
         """
-        with self.connection(deadline) as connection, connection.pipeline():
-            self._limit(connection, deadline, 2.0, PAUSE_SECONDS)
-            yield connection
+        with self.connection(deadline) as connection:
+            path = _path(connection, theme, bucket)
+            with connection.pipeline():
+                self._limit(connection, deadline, 2.0, PAUSE_SECONDS, path)
+                yield connection
 
     @contextmanager
     def transaction(
         self,
         deadline: Deadline,
         *,
+        theme: str | None = None,
+        bucket: int | None = None,
         lock_seconds: float = LOCK_SECONDS,
         pause_seconds: float = PAUSE_SECONDS,
     ) -> Iterator[Connection]:
         """A transaction whose statements the server itself ends at the deadline.
 
-        The server also ends it when we send nothing for `pause_seconds`.
+        They mean the tables of a theme's bucket, or of the one that is named; without either, those of the whole
+        installation. The server also ends it when we send nothing for `pause_seconds`.
         """
-        with self.connection(deadline) as connection, connection.transaction():
-            self._limit(connection, deadline, lock_seconds, pause_seconds)
-            yield connection
+        with self.connection(deadline) as connection:
+            path = _path(connection, theme, bucket)
+            with connection.transaction():
+                self._limit(connection, deadline, lock_seconds, pause_seconds, path)
+                yield connection
 
     @staticmethod
     def translating() -> AbstractContextManager[None]:
@@ -175,14 +197,16 @@ class Pool:
         return translated()
 
     @staticmethod
-    def _limit(connection: Connection, deadline: Deadline, lock_seconds: float, pause_seconds: float) -> None:
+    def _limit(
+        connection: Connection, deadline: Deadline, lock_seconds: float, pause_seconds: float, path: str | None
+    ) -> None:
         """What statements depend on, and limits that the server keeps by itself, for this transaction only.
 
         They also end what nobody here can end any more: a process frozen in the middle of a transaction, or a machine
         that lost its network, would otherwise hold its locks against every other home.
         """
         server_ms = max(1, int((deadline.remaining() + SERVER_GRACE_SECONDS) * 1000))
-        limits = {
+        limits: dict[str, object] = {
             "statement_timeout": server_ms,
             "lock_timeout": max(1, min(server_ms, int(lock_seconds * 1000))),
             "idle_in_transaction_session_timeout": max(1, min(server_ms, int(pause_seconds * 1000))),
@@ -190,6 +214,8 @@ class Pool:
         if connection.info.server_version >= TRANSACTION_TIMEOUT_SINCE:
             # Between statements that travel together no other limit applies.
             limits["transaction_timeout"] = server_ms
+        if path is not None:
+            limits["search_path"] = path
         conventions.keep_to(connection, limits)
 
     def close(self) -> None:
@@ -325,6 +351,14 @@ class Pool:
             _process.condition.notify_all()
         if discard:
             connection.close()
+
+
+def _path(connection: Connection, theme: str | None, bucket: int | None) -> str | None:
+    """The search path that leads to a theme's bucket, or to the one that is named; None where no other is needed."""
+    if theme is None and bucket is None:
+        return None
+    found = buckets.layout(connection, may_ask=True)
+    return found.path_to(found.of(theme) if theme is not None else bucket or 0)
 
 
 _IDLE_STATUS = psycopg.pq.TransactionStatus.IDLE

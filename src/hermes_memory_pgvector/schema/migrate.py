@@ -1,8 +1,8 @@
 """Creates or updates the schema this package needs. For administrators: nothing at run time imports this module.
 
 Everything happens in one transaction under an advisory lock, so several migrations may run at once, and a failed one
-leaves nothing behind. A ledger records the digest of the tables' text, sql/base.sql. A database made by the seed's
-schema or by the published package is adopted, with every row and vector.
+leaves nothing behind. A ledger records the digest of the tables' text (sql/installation.sql, sql/base.sql). A database
+made by the seed's schema or by the published package is adopted, with every row and vector.
 """
 
 from __future__ import annotations
@@ -30,6 +30,13 @@ DEFAULT_LANGUAGE: Final = "pg_catalog.english"
 SMALL_ROWS: Final = 1_000
 """So many rows are embedded anew in a moment; with more, a change of the model is left to `reembed`."""
 BASE: Final = "base"
+MOST_BUCKETS: Final = 64
+ALL_BUCKETS: Final = (
+    "conversations", "memory_entries", "memory_operations", "pending_vectors", "hidden", "forgotten", "recall_log",
+    "dead_letters", "theme_aliases", "hermes_rows", "hermes_themes", "hermes_sessions", "hermes_events",
+)  # fmt: skip
+EMBEDDED: Final = ("memory_entries_embedded", "conversations_embedded")
+"""What views beside the tables of the whole installation show of all buckets."""
 EXTENSION: LiteralString = "CREATE EXTENSION IF NOT EXISTS vector"
 
 Connection = psycopg.Connection[Any]
@@ -54,12 +61,13 @@ def script(model: NewModel | None, runtime_role: str) -> Iterator[str]:
     """All the SQL for a new database, without connecting to one."""
     yield f"-- ledger\n{text_of('admin/schema/ledger')}"
     yield f"-- functions\n{EXTENSION};\n{_language_sql(DEFAULT_LANGUAGE).as_string(None)};\n{read_sql('functions.sql')}"
-    yield f"-- tables\n{read_sql('base.sql')}"
+    yield f"-- tables\n{_tables()}"
     if model is not None:
         yield f"-- vector tables of {model.name}, {model.dim} dimensions\n" + model_sql(1, model.dim).as_string(None)
     ids = [1] if model is not None else []
     made = _views_and_grants("public", ids, ids[0] if ids else None, [runtime_role])
-    yield f"-- views and grants to {runtime_role}\n{made}"
+    whole = _installation_views_and_grants([runtime_role])
+    yield f"-- views and grants to {runtime_role}\n{made}\n{whole}"
 
 
 def apply(
@@ -73,12 +81,14 @@ def apply(
     report: Callable[[str], None] = lambda _: None,
     may_be_closed: bool = False,
     language: str | None = None,
+    buckets: int | None = None,
 ) -> Outcome:
     """Bring the database up to date; safe to run again and from many processes at once.
 
     `report` gets a line per step. `may_be_closed` is for whoever moves an installation to this database. Another model
     than the database's becomes the current one where that concerns few rows, or where `switches_model` says so.
-    `language` names the text search configuration that words are taken apart by; None leaves it as it is.
+    `language` names the text search configuration that words are taken apart by, `buckets` in how many schemas the
+    tables of themes lie; None leaves it as it is.
     """
     outcome = Outcome()
     with owner.connected(owner_dsn, "hermes-pgvector-migrate") as connection:
@@ -96,7 +106,10 @@ def apply(
             if earlier is not None:
                 report(earlier.intention(schema))
                 earlier.set_aside()
-            _make_schema(connection, outcome, report, language)
+            _make_schema(connection, outcome, report, language, buckets or 1)
+            made = len(owner.buckets(connection))
+            if buckets is not None and buckets != made:
+                raise SchemaError(f"the database has {made} buckets, and keeps them: it is not dealt anew")
             if model is not None:
                 outcome.model_id = _take_model(connection, model, outcome, is_wanted=switches_model)
             if earlier is not None:
@@ -106,11 +119,12 @@ def apply(
                 outcome.notices.append(earlier.notice)
             if outcome.model_id is not None:
                 enqueue = admin_statement("models/enqueue_missing_vectors").format(**vector_tables(outcome.model_id))
-                outcome.vectors_wanted = connection.execute(enqueue).rowcount
+                for _ in owner.within_buckets(connection):
+                    outcome.vectors_wanted += connection.execute(enqueue).rowcount
             if _ensure_role(connection, runtime_role, runtime_password, outcome):
                 make_views_and_grants(connection, {*fleet_roles(connection), runtime_role})
         # With fresh statistics, the first searches are planned like later ones.
-        if outcome.applied:
+        if outcome.applied and owner.buckets(connection) == [schema]:
             connection.execute("ANALYZE memory_entries, conversations")
     return outcome
 
@@ -120,22 +134,30 @@ def _take_model(connection: Connection, model: NewModel, outcome: Outcome, *, is
 
     Whoever upgrades the package, or has a setting of their own, does not mean to take everybody's vectors away.
     """
-    row = connection.execute("SELECT id, name, dim FROM embedding_models WHERE is_current").fetchone()
-    if row is not None and row[1:] != (model.name, model.dim) and not is_wanted:
+    for _ in owner.within_buckets(connection):
+        row = connection.execute("SELECT id, name, dim FROM embedding_models WHERE is_current").fetchone()
+        if row is None or row[1:] == (model.name, model.dim) or is_wanted:
+            continue
         counted = admin_statement("models/has_many_vectors").format(
             **vector_tables(row[0]), most=sql.Literal(SMALL_ROWS)
         )
         if value(connection, counted):
-            outcome.kept_model = f"{row[1]} ({row[2]} dimensions)"
-            return int(row[0])
+            outcome.kept_model, kept = f"{row[1]} ({row[2]} dimensions)", int(row[0])
+    if outcome.kept_model is not None:
+        return kept
     return ensure_model(connection, model, is_current=True)
 
 
-def _make_schema(connection: Connection, outcome: Outcome, report: Callable[[str], None], language: str | None) -> None:
+def _tables() -> LiteralString:
+    return f"{read_sql('installation.sql')}\n{read_sql('base.sql')}"
+
+
+def _make_schema(
+    connection: Connection, outcome: Outcome, report: Callable[[str], None], language: str | None, buckets: int
+) -> None:
     """Make the functions anew, and in an empty schema the tables."""
     rows = connection.execute("SELECT version, sha256 FROM hermes_pgvector_migrations ORDER BY version").fetchall()
-    text = read_sql("base.sql")
-    digest = hashlib.sha256(text.encode()).hexdigest()
+    digest = hashlib.sha256(_tables().encode()).hexdigest()
     if rows and rows[-1][0] > SCHEMA_VERSION:
         raise SchemaError(
             f"the database is at schema version {rows[-1][0]}, this package knows {SCHEMA_VERSION}; "
@@ -152,14 +174,35 @@ def _make_schema(connection: Connection, outcome: Outcome, report: Callable[[str
     connection.execute(read_sql("functions.sql"))
     if not rows:
         report("making the tables")
-        connection.execute(text)
+        connection.execute(read_sql("installation.sql"))
+        if buckets > 1:
+            make_buckets(connection, buckets)
+        else:
+            connection.execute(read_sql("base.sql"))
         connection.execute(admin_statement("schema/record_migration"), (SCHEMA_VERSION, BASE, digest))
         outcome.applied.append(BASE)
     if wanted != spoken:
         report(f"taking words apart by {wanted}")
         connection.execute(admin_statement("schema/set_language"), (wanted,))
-        connection.execute(admin_statement("schema/make_words_of_memories"))
-        connection.execute(admin_statement("schema/make_words_of_turns"))
+        for _ in owner.within_buckets(connection):
+            connection.execute(admin_statement("schema/make_words_of_memories"))
+            connection.execute(admin_statement("schema/make_words_of_turns"))
+
+
+def make_buckets(connection: Connection, count: int) -> None:
+    """Make the tables of themes in so many schemas, each with ids of its own."""
+    if not 1 < count <= MOST_BUCKETS:
+        raise SchemaError(f"{count} buckets cannot be made: 2 to {MOST_BUCKETS}")
+    main = owner.schema_to_migrate(connection)
+    names = [f"{'hermes' if main == 'public' else main}_{bucket:02}" for bucket in range(count)]
+    connection.execute(admin_statement("schema/set_buckets"), (names,))
+    for name in names:
+        connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(name)))
+    for bucket, _ in enumerate(owner.within_buckets(connection)):
+        connection.execute(read_sql("base.sql"))
+        for (sequence,) in connection.execute(admin_statement("schema/spread_ids")).fetchall():
+            spread = sql.SQL("ALTER SEQUENCE {} INCREMENT BY {} START WITH {start} RESTART WITH {start}")
+            connection.execute(spread.format(sql.Identifier(sequence), count, start=bucket + 1))
 
 
 def _find_language(connection: Connection, name: str) -> str:
@@ -249,10 +292,25 @@ def fleet_roles(connection: Connection) -> list[str]:
 
 def make_views_and_grants(connection: Connection, roles: Collection[str]) -> None:
     """Let the views show the current model's vectors, and give these roles what running agents takes."""
-    models = connection.execute("SELECT id, is_current FROM embedding_models ORDER BY id").fetchall()
-    current = next((model_id for model_id, is_current in models if is_current), None)
-    schema = owner.schema_to_migrate(connection)
-    connection.execute(_views_and_grants(schema, [model_id for model_id, _ in models], current, roles).encode())
+    main, schemas = owner.schema_to_migrate(connection), owner.buckets(connection)
+    shown = ALL_BUCKETS if schemas != [main] else ()
+    for name in EMBEDDED if shown else ():
+        # Made anew, as what they show may be of another dimension now.
+        connection.execute(sql.SQL("DROP VIEW IF EXISTS {}").format(sql.Identifier(main, name)))
+    for schema in owner.within_buckets(connection):
+        models = connection.execute("SELECT id, is_current FROM embedding_models ORDER BY id").fetchall()
+        current = next((model_id for model_id, is_current in models if is_current), None)
+        made = _views_and_grants(schema, [model_id for model_id, _ in models], current, roles)
+        connection.execute(made.encode())
+    for name in shown if current is None or not shown else (*shown, *EMBEDDED):
+        parts = [sql.SQL("SELECT * FROM {}").format(sql.Identifier(schema, name)) for schema in schemas]
+        view = sql.SQL("CREATE OR REPLACE VIEW {} AS {}").format(
+            sql.Identifier(name), sql.SQL(" UNION ALL ").join(parts)
+        )
+        connection.execute(view)
+        for role in sorted(roles):
+            connection.execute(sql.SQL("GRANT SELECT ON {} TO {}").format(sql.Identifier(name), sql.Identifier(role)))
+    connection.execute(_installation_views_and_grants(roles).encode())
 
 
 def _views_and_grants(schema: str, model_ids: Collection[int], current: int | None, roles: Collection[str]) -> str:
@@ -270,3 +328,10 @@ def _views_and_grants(schema: str, model_ids: Collection[int], current: int | No
             shown = sql.SQL("GRANT SELECT ON memory_entries_embedded, conversations_embedded TO {};")
             parts.append(shown.format(role))
     return sql.SQL("\n").join(parts).as_string(None)
+
+
+def _installation_views_and_grants(roles: Collection[str]) -> str:
+    grants = sql.SQL(read_sql("installation_grants.sql"))
+    parts = [sql.SQL(read_sql("installation_views.sql"))]
+    made = [grants.format(role=sql.Identifier(name), role_literal=sql.Literal(name)) for name in sorted(roles)]
+    return sql.SQL("\n").join([*parts, *made]).as_string(None)

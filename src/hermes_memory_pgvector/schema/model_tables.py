@@ -8,7 +8,9 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from hermes_memory_pgvector.errors import SchemaError
 from hermes_memory_pgvector.postgres.statements import read_sql, vector_tables
+from hermes_memory_pgvector.schema import owner
 from hermes_memory_pgvector.schema.owner import value
 
 MOST_COVERED = 1_152
@@ -39,18 +41,26 @@ def model_sql(model_id: int, dim: int) -> sql.Composed:
 
 
 def ensure_model(connection: psycopg.Connection[Any], model: NewModel, *, is_current: bool) -> int:
-    """Register an embedding model and create its vector tables; return its id."""
-    model_id = value(connection, "models/find", (model.name, model.dim))
+    """Register an embedding model and create its vector tables, in every bucket under one number; return that."""
+    model_id = None
+    for _ in owner.within_buckets(connection):
+        known = value(connection, "models/find", (model.name, model.dim))
+        if known is None:
+            spec = (model_id, model.name, model.dim, model.unrelated_mean, model.unrelated_sd)
+            known = value(connection, "models/register", spec)
+            connection.execute(model_sql(known, model.dim))
+        model_id = int(known)
     if model_id is None:
-        spec = (model.name, model.dim, model.unrelated_mean, model.unrelated_sd)
-        model_id = value(connection, "models/register", spec)
-        connection.execute(model_sql(model_id, model.dim))
+        raise SchemaError("there is no bucket")
     if is_current:
         make_current(connection, model_id)
-    return int(model_id)
+    return model_id
 
 
 def make_current(connection: psycopg.Connection[Any], model_id: int) -> None:
     """Make this the model whose vectors new rows get and recall compares, for everybody once the transaction ends."""
-    connection.execute("UPDATE embedding_models SET is_current = false WHERE is_current AND id <> %s", (model_id,))
-    connection.execute("UPDATE embedding_models SET is_current = true WHERE NOT is_current AND id = %s", (model_id,))
+    for _ in owner.within_buckets(connection):
+        connection.execute("UPDATE embedding_models SET is_current = false WHERE is_current AND id <> %s", (model_id,))
+        connection.execute(
+            "UPDATE embedding_models SET is_current = true WHERE NOT is_current AND id = %s", (model_id,)
+        )

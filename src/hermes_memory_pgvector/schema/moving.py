@@ -88,7 +88,8 @@ class Side:
 
     def tables(self) -> list[str]:
         """Every table that moves, those that others refer to before these."""
-        made = re.findall(r"^CREATE TABLE (\w+) \(", read_sql("base.sql"), re.MULTILINE)
+        text = read_sql("installation.sql") + read_sql("base.sql")
+        made = re.findall(r"^CREATE TABLE (\w+) \(", text, re.MULTILINE)
         vectors = [f"{name}_{model}" for model, _ in self.models() for name in ("memory_vectors", "turn_vectors")]
         return [*made, *vectors]
 

@@ -68,9 +68,26 @@ def schema_to_migrate(connection: psycopg.Connection[Any]) -> str:
     return str(found)
 
 
-def stay_within(connection: psycopg.Connection[Any], schema: str) -> None:
-    """Resolve names in this schema only: another one on the login's search_path may hold another installation."""
-    connection.execute(admin_statement("schema/stay_within"), (schema,))
+def stay_within(connection: psycopg.Connection[Any], *schemas: str) -> None:
+    """Resolve names in these schemas only: another one on the login's search_path may hold another installation."""
+    connection.execute(admin_statement("schema/stay_within"), (list(schemas),))
+
+
+def buckets(connection: psycopg.Connection[Any]) -> list[str]:
+    """The schemas that the tables of themes lie in; that of the other tables where there is one bucket."""
+    return list(value(connection, "schema/buckets")) or [schema_to_migrate(connection)]
+
+
+def within_buckets(connection: psycopg.Connection[Any]) -> Iterator[str]:
+    """Each bucket's schema in turn, with names that mean its tables, in one transaction."""
+    main, schemas = schema_to_migrate(connection), buckets(connection)
+    if schemas == [main]:
+        yield main
+        return
+    for schema in schemas:
+        stay_within(connection, schema, main)
+        yield schema
+    stay_within(connection, main)
 
 
 def check_in_use(connection: psycopg.Connection[Any]) -> None:

@@ -1,4 +1,5 @@
--- The tables of a memory, as `migrate` makes them once. sql/functions.sql has run before.
+-- The tables of a bucket, as `migrate` makes them once in its schema. sql/functions.sql has run before. An installation has
+-- one bucket, in the schema that has its other tables (installation.sql), or several, in a schema each.
 --
 -- Every primary and unique key of a table that has themes starts with agent_identity, so that rows of a theme stay together
 -- and tables can be spread by theme. No table has a trigger: what a row needs it gets from defaults and generated columns,
@@ -102,15 +103,6 @@ ALTER SEQUENCE memory_operations_id_seq OWNED BY memory_operations.id;
 CREATE UNIQUE INDEX memory_operations_event ON memory_operations (agent_identity, id);
 CREATE INDEX memory_operations_arrival ON memory_operations (id);
 
--- MEMORY.md and USER.md of each home as last compared: the digests of the entries in file order.
-CREATE TABLE memory_files (
-    home_id     text        NOT NULL,
-    target      text        NOT NULL CHECK (target IN ('memory', 'user')),
-    digests     bytea[]     NOT NULL DEFAULT '{}',
-    compared_at timestamptz NOT NULL DEFAULT '-infinity',
-    PRIMARY KEY (home_id, target)
-);
-
 -- The embedding models whose vectors there are. unrelated_mean and unrelated_sd: the cosine of unrelated texts in this
 -- model; without them rows are judged by their words alone. The prefixes are those its texts were embedded with.
 CREATE TABLE embedding_models (
@@ -173,19 +165,6 @@ CREATE TABLE forgotten (
 CREATE INDEX forgotten_receipt ON forgotten (receipt);
 CREATE INDEX forgotten_until ON forgotten (until);
 
--- What was asked to be forgotten, by whom and how much there was of it. No text: `named` says which options were given.
-CREATE SEQUENCE receipts_id_seq;
-CREATE TABLE receipts (
-    id           bigint      PRIMARY KEY DEFAULT nextval('receipts_id_seq'),
-    forgotten_at timestamptz NOT NULL,
-    actor        text        NOT NULL CHECK (actor <> '' AND length(actor) <= 200),
-    home_id      text        NOT NULL DEFAULT '',
-    named        text[]      NOT NULL DEFAULT '{}',
-    counts       jsonb       NOT NULL DEFAULT '{}'::jsonb,
-    left_over    text[]      NOT NULL DEFAULT '{}'
-);
-ALTER SEQUENCE receipts_id_seq OWNED BY receipts.id;
-
 -- Themes that were merged into others: what is written to the old name goes to the new one.
 CREATE TABLE theme_aliases (
     old         text        PRIMARY KEY,
@@ -236,63 +215,6 @@ CREATE TABLE recall_log (
 ALTER SEQUENCE recall_log_id_seq OWNED BY recall_log.id;
 CREATE INDEX recall_log_timeline ON recall_log (agent_identity, at DESC);
 
--- Who did what to the memory, when, and to how many rows. It holds no text: whatever is named here is a theme, an id or a
--- number. The runtime role adds rows and reads them; the time and the login are Postgres's own word.
-CREATE SEQUENCE audit_log_id_seq;
-CREATE TABLE audit_log (
-    id      bigint      PRIMARY KEY DEFAULT nextval('audit_log_id_seq'),
-    at      timestamptz NOT NULL DEFAULT clock_timestamp(),
-    login   text        NOT NULL DEFAULT session_user,
-    actor   text        NOT NULL CHECK (actor <> '' AND length(actor) <= 200),
-    home_id text        NOT NULL DEFAULT '',
-    action  text        NOT NULL CHECK (action ~ '^[a-z][a-z ()-]{0,39}$'),
-    theme   text        NOT NULL DEFAULT '',
-    subject text        NOT NULL DEFAULT '' CHECK (length(subject) <= 200),
-    counts  jsonb       NOT NULL DEFAULT '{}'::jsonb
-            CHECK (jsonb_typeof(counts) = 'object' AND NOT jsonb_path_exists(counts, '$.* ? (@.type() != "number")'))
-);
-ALTER SEQUENCE audit_log_id_seq OWNED BY audit_log.id;
-
--- The homes that have worked with this memory, and where each was seen last: tells a copy of a home from one that moved.
-CREATE TABLE homes (
-    home_id text        PRIMARY KEY,
-    place   text        NOT NULL,
-    process text        NOT NULL DEFAULT '',
-    seen_at timestamptz NOT NULL
-);
-
--- The processes that work with this memory: each tells now and then that it lives and how it is doing. Numbers, names of
--- machines and folders, sentences about what does not work; never a theme and never a text.
-CREATE TABLE processes (
-    id          text        PRIMARY KEY,
-    home_id     text        NOT NULL,
-    host        text        NOT NULL,
-    pid         integer     NOT NULL,
-    command     text        NOT NULL,
-    version     text        NOT NULL,
-    started_at  timestamptz NOT NULL,
-    seen_at     timestamptz NOT NULL,
-    -- Whoever lives is heard of again by then.
-    expected_at timestamptz NOT NULL,
-    ended_at    timestamptz,
-    status      jsonb       NOT NULL CHECK (jsonb_typeof(status) = 'object')
-);
-CREATE INDEX processes_seen ON processes (seen_at);
-
--- Which installation this is. The id is random and made once; it stays with the rows, through dumps and restores, so
--- that a home's journal can tell the database it belongs to from any other. moved_to: where it went, if it has moved.
--- key: what the marks of `forgotten` are made with.
-CREATE TABLE hermes_pgvector_installation (
-    id            uuid        NOT NULL DEFAULT gen_random_uuid(),
-    made_at       timestamptz NOT NULL DEFAULT now(),
-    moved_to      text,
-    buckets       integer     NOT NULL DEFAULT 1 CHECK (buckets >= 1),
-    text_search   text        NOT NULL DEFAULT 'pg_catalog.english',
-    key           bytea       NOT NULL DEFAULT sha256(convert_to(gen_random_uuid()::text || gen_random_uuid()::text, 'UTF8')),
-    is_the_one    boolean     PRIMARY KEY DEFAULT true CHECK (is_the_one)
-);
-INSERT INTO hermes_pgvector_installation DEFAULT VALUES;
-
 -- Nothing is planned by texts and vectors, and statistics of them would only repeat what was said.
 ALTER TABLE memory_entries ALTER COLUMN content SET STATISTICS 0, ALTER COLUMN metadata SET STATISTICS 0,
     ALTER COLUMN homes SET STATISTICS 0, ALTER COLUMN lexemes SET STATISTICS 0;
@@ -300,7 +222,6 @@ ALTER TABLE conversations ALTER COLUMN content SET STATISTICS 0, ALTER COLUMN be
     ALTER COLUMN metadata SET STATISTICS 0, ALTER COLUMN digest SET STATISTICS 0, ALTER COLUMN lexemes SET STATISTICS 0;
 ALTER TABLE memory_operations ALTER COLUMN content SET STATISTICS 0, ALTER COLUMN old_text SET STATISTICS 0,
     ALTER COLUMN previous SET STATISTICS 0, ALTER COLUMN metadata SET STATISTICS 0;
-ALTER TABLE memory_files ALTER COLUMN digests SET STATISTICS 0;
 ALTER TABLE recall_log ALTER COLUMN query SET STATISTICS 0, ALTER COLUMN hits SET STATISTICS 0;
 ALTER TABLE dead_letters ALTER COLUMN payload SET STATISTICS 0, ALTER COLUMN reason SET STATISTICS 0;
 ALTER TABLE forgotten ALTER COLUMN mark SET STATISTICS 0;

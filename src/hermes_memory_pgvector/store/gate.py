@@ -90,8 +90,10 @@ def enter(connection: Connection) -> Gate:
 
 def look(connection: Connection) -> Gate:
     """What is so at this moment, for somebody who stores nothing."""
-    row: Any = connection.execute(statement("gate/open")).fetchone()
-    aliases, key, until, moved_to = row
+    with connection.pipeline():
+        found = [connection.execute(statement(name)) for name in ("gate/open", "gate/installation")]
+        rows: list[Any] = [each.fetchone() for each in found]
+    (aliases, until), (key, moved_to) = rows
     return Gate(aliases or {}, None if until is None else Marker(bytes(key)), until, moved_to)
 
 

@@ -11,7 +11,7 @@ from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import statement
 
 SCHEMA_VERSION = 1
-"""The version of sql/base.sql."""
+"""The version of sql/installation.sql and sql/base.sql."""
 MINIMUM_PGVECTOR = (0, 8, 0)
 
 

@@ -23,8 +23,9 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM {turn_vectors} UNION ALL SELECT 1 FR
 
 
 -- register --
--- registers an embedding model; its id
-INSERT INTO embedding_models (name, dim, unrelated_mean, unrelated_sd) VALUES (%s, %s, %s, %s) RETURNING id
+-- registers an embedding model, under a number where it has one elsewhere; its id
+INSERT INTO embedding_models (id, name, dim, unrelated_mean, unrelated_sd) OVERRIDING SYSTEM VALUE
+VALUES (coalesce(%s::integer, nextval(pg_get_serial_sequence('embedding_models', 'id'))), %s, %s, %s, %s) RETURNING id
 
 
 -- finish_pending --

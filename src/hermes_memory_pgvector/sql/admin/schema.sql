@@ -1,3 +1,8 @@
+-- buckets --
+-- the schemas of the buckets, in their order; none where the tables lie beside this one
+SELECT buckets FROM hermes_pgvector_installation
+
+
 -- column_exists --
 -- whether a table has a column
 SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = %s::regclass AND attname = %s AND NOT attisdropped)
@@ -55,8 +60,10 @@ UPDATE hermes_pgvector_installation SET text_search = %s
 
 
 -- stay_within --
--- lets names mean the objects of one schema and of pgvector's until the transaction ends; temporary tables come last
-SELECT set_config('search_path', concat_ws(', ', quote_ident(%s), quote_ident(n.nspname), 'pg_temp'), true)
+-- lets names mean the objects of these schemas and of pgvector's until the transaction ends; temporary tables come last
+SELECT set_config('search_path', concat_ws(', ', (SELECT string_agg(quote_ident(given.name), ', ' ORDER BY given.place)
+                                                  FROM unnest(%s::text[]) WITH ORDINALITY AS given (name, place)),
+                                           quote_ident(n.nspname), 'pg_temp'), true)
 FROM pg_extension AS e
 JOIN pg_namespace AS n ON n.oid = e.extnamespace
 WHERE e.extname = 'vector'
@@ -69,8 +76,21 @@ SELECT EXISTS (
 
 
 -- runtime_roles --
--- the roles that run agents: whoever may insert turns, except the owner
+-- the roles that run agents: whoever may tell of a home, except the owner
 SELECT DISTINCT grantee
 FROM information_schema.role_table_grants
-WHERE table_schema = current_schema() AND table_name = 'conversations' AND privilege_type = 'INSERT'
+WHERE table_schema = current_schema() AND table_name = 'homes' AND privilege_type = 'INSERT'
   AND grantee NOT IN ('PUBLIC', current_user)
+
+
+-- set_buckets --
+-- notes the schemas of the buckets
+UPDATE hermes_pgvector_installation SET buckets = %s
+
+
+-- spread_ids --
+-- the sequences of this schema that number rows
+SELECT relname::text FROM pg_class AS s
+WHERE relkind = 'S' AND relnamespace = quote_ident(current_schema())::regnamespace
+  AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = s.oid AND deptype = 'i')
+ORDER BY 1

@@ -43,9 +43,11 @@ SELECT mark, until, receipt FROM forgotten WHERE receipt <> ALL (%(others)s::big
 SELECT mark, until FROM forgotten WHERE receipt = %(receipt)s::bigint;
 
 
+-- installation --
+-- What are marks made with, and where does the installation move to, null while it is here?
+SELECT key, moved_to FROM hermes_pgvector_installation;
+
+
 -- open --
--- Which themes have other names now; what marks are made with, and until when anything is forgotten, null if nothing is; and
--- where the installation moves to, null while it is here.
-SELECT (SELECT jsonb_object_agg(alias.old, alias.new) FROM theme_aliases AS alias), here.key,
-       (SELECT max(until) FROM forgotten), here.moved_to
-FROM hermes_pgvector_installation AS here;
+-- Which themes have other names now, and until when is anything forgotten, null if nothing is?
+SELECT (SELECT jsonb_object_agg(alias.old, alias.new) FROM theme_aliases AS alias), (SELECT max(until) FROM forgotten);
