@@ -171,7 +171,9 @@ PHONE = "agent:main:telegram:dm:4915100000000"
     "damage",
     [
         pytest.param(lambda key: b"\0" * len(key), id="zeroed"),
-        pytest.param(lambda _: b"", id="empty"),
+        pytest.param(lambda _: None, id="missing"),
+        pytest.param(lambda key: key[:20] + (b"1" if key[20:21] == b"0" else b"0") + key[21:], id="another digit"),
+        pytest.param(lambda _: b"", id="empty", marks=pytest.mark.large),
         pytest.param(lambda key: key[:20], id="cut", marks=pytest.mark.large),
     ],
 )
@@ -185,7 +187,10 @@ def test_a_damaged_identity_key_makes_no_new_person_and_loses_no_words(
     agent_home.close()
     (key,) = agent_home.path.rglob("identity.key")
     whole = key.read_bytes()
-    key.write_bytes(damage(whole))
+    damaged = damage(whole)
+    key.unlink()
+    if damaged is not None:
+        key.write_bytes(damaged)
     told: list[str] = []
     agent = agent_home.provider(PHONE, "s2", platform="telegram", warning_callback=told.append)
     agent.sync_turn("The second words", "Noted second", session_id="s2")

@@ -17,6 +17,7 @@ import pytest
 from hermes_memory_pgvector import files
 from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.config.home import HomePlace, home_id, identity, is_copy, pseudonym_key
+from hermes_memory_pgvector.errors import ConfigError
 
 HERE = HomePlace("m1", "host", "boot 1", 7, 42, "/home/u/.hermes/pgvector/home-id")
 
@@ -194,3 +195,17 @@ def test_a_relative_home_stays_where_the_process_started(tmp_path: Path, monkeyp
     assert settings_file.absolute("agents/one") == before == settings_file.default_home()
     monkeypatch.setenv("HERMES_HOME", " ")
     assert settings_file.default_home() == Path.home() / ".hermes"
+
+
+def test_a_key_that_is_gone_is_not_made_anew_unless_that_is_wanted(tmp_path: Path) -> None:
+    key = pseudonym_key(tmp_path)
+    path = tmp_path / "pgvector" / "identity.key"
+    whole = path.read_bytes()
+    path.unlink()
+    with pytest.raises(ConfigError, match="missing"):
+        pseudonym_key(tmp_path)
+    path.write_bytes(whole)
+    assert pseudonym_key(tmp_path) == key
+    path.unlink()
+    (tmp_path / "pgvector" / "identity.check").unlink()
+    assert pseudonym_key(tmp_path) != key

@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 
 KEY_BYTES = 32
 KEY_NAME = "identity.key"
+CHECK_NAME = "identity.check"
+"""By what a home knows its key: a key that is missing or another one is not made anew by itself."""
 ID_NAME = "home-id"
 USUAL_NAME = ".hermes"
 # Names that other folders have, too, are no signs: `.env`, or a clone called `pgvector`.
@@ -122,13 +124,21 @@ def pseudonym_key(home: Path) -> bytes:
     Raises OSError or ConfigError rather than inventing one: a key that changes would give the same person a new theme
     each time.
     """
-    path = private_folder(home) / KEY_NAME
-    if not path.exists():
+    folder = private_folder(home)
+    path, check = folder / KEY_NAME, folder / CHECK_NAME
+    if not path.exists() and not check.exists():
         # Whoever comes first decides for all.
         files.create(path, secrets.token_hex(KEY_BYTES).encode())
-    known = _read(path)
-    if len(known) != 2 * KEY_BYTES or not set(known) <= set("0123456789abcdef"):
-        raise ConfigError(f"{path.name} in {path.parent} is damaged: put it back from a backup of this home")
+    known, told = _read(path), _read(check)
+    if len(known) != 2 * KEY_BYTES or not set(known) <= set("0123456789abcdef") or told not in ("", _digest(known)):
+        raise ConfigError(
+            f"{path.name} in {folder} is missing, damaged or another home's: put it back from a backup of this home "
+            f"(to go on with everybody under new names: delete {check.name}, and this file if it is damaged)"
+        )
+    if not told:
+        # A home that cannot be written to keeps its key as it is.
+        with contextlib.suppress(OSError):
+            files.create(check, _digest(known).encode())
     return bytes.fromhex(known)
 
 

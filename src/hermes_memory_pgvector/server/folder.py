@@ -52,6 +52,8 @@ host all all ::1/128 scram-sha-256
 # `host_config.backup_paths` gives the backup a dump instead.
 SHELTER_NAME = "checkpoints"
 DATA_NAME = f"{SHELTER_NAME}/postgres.sock"
+REPLACED = "replaced-"
+"""What a restore keeps aside is called so."""
 NEW_PREFIX, NEW_SUFFIX = "new-", ".sock"
 # In the user's home folder: theirs alone, the same in every service and session, and outside hermes homes.
 PERSONAL_NAME = ".hermes-pgvector"
@@ -103,7 +105,7 @@ class PostgresFolder:
         data = self.data
         if not data.is_dir():
             return None
-        aside = data.with_name(f"replaced-{time.time_ns()}{NEW_SUFFIX}")
+        aside = data.with_name(f"{REPLACED}{time.time_ns()}{NEW_SUFFIX}")
         data.rename(aside)
         files.sync_folder(aside.parent)
         return aside

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hermes_memory_pgvector import __version__
-from hermes_memory_pgvector.config.home import ID_NAME, homes_of, root_of
+from hermes_memory_pgvector.config.home import CHECK_NAME, ID_NAME, KEY_NAME, homes_of, root_of
 from hermes_memory_pgvector.config.settings_file import data_folder
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import CareError, ConfigError, UsageError
@@ -32,7 +32,7 @@ from hermes_memory_pgvector.terminal.amounts import size
 from hermes_memory_pgvector.terminal.operation import Note, Operation, Option, Plan, command
 
 DUMP_SECONDS = 24 * 3600.0
-SINGLE_FILES = (ID_NAME, "identity.key")
+SINGLE_FILES = (ID_NAME, KEY_NAME, CHECK_NAME)
 MOST_DIFFERENCES = 10
 Said = Callable[[str], None]
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hermes_memory_pgvector import files
-from hermes_memory_pgvector.config.home import private_folder
+from hermes_memory_pgvector.config.home import CHECK_NAME, ID_NAME, KEY_NAME, private_folder
 from hermes_memory_pgvector.config.settings_file import data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
@@ -23,11 +23,11 @@ from hermes_memory_pgvector.ops.carry import archive
 from hermes_memory_pgvector.ops.carry.archive import Manifest
 from hermes_memory_pgvector.ops.carry.ends import End, end_of
 from hermes_memory_pgvector.ops.journals import users_of
+from hermes_memory_pgvector.server.folder import REPLACED
 from hermes_memory_pgvector.terminal.operation import Note, Plan, command
 
 RESTORE_SECONDS = 24 * 3600.0
-NAMES = ("journal", "home-id", "identity.key", "database.json")
-REPLACED = "replaced-"
+NAMES = ("journal", ID_NAME, KEY_NAME, CHECK_NAME, "database.json")
 Said = Callable[[str], None]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from hermes_memory_pgvector.config.home import KEY_NAME, home_id, private_folder, pseudonym_key, root_of
+from hermes_memory_pgvector.config.home import CHECK_NAME, KEY_NAME, home_id, private_folder, pseudonym_key, root_of
 from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, current_provider, data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import (
@@ -73,7 +73,7 @@ def _settings(home: Path, parsed: Parsed) -> Iterator[Finding]:
     if not parsed.problems and not parsed.troubles:
         chosen = len(parsed.settings.set_by)
         yield Finding("settings", "ok", f"{amounts.count(chosen, 'setting')} set, the rest have their defaults")
-    if (private_folder(home) / KEY_NAME).exists():
+    if any((private_folder(home) / name).exists() for name in (KEY_NAME, CHECK_NAME)):
         try:
             pseudonym_key(home)
         except (OSError, ConfigError) as error:
