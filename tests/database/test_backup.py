@@ -140,11 +140,14 @@ def test_what_was_forgotten_after_a_backup_stays_out_when_it_is_put_back(install
     verified = here.call("forget", "--verify", str(done.json["receipt"]), "--match", "Anna Schmidt", "--json")
     assert (verified.code, "there is no receipt" in verified.err) == (1, True), verified
 
+    aside = [*here.home.glob("pgvector/replaced-*"), *here.home.glob("pgvector/checkpoints/replaced-*")]
+
     # The profile beside it is this machine's, although nobody has reached the database from there yet.
     (coder / "memories" / "USER.md").write_text("Saying 1 of hermes.", encoding="utf-8")
     again = here.call("forget", "--match", "Saying 1 of hermes.", "--execute", "--json")
-    assert (again.code, again.json["receipt"]) == (0, 3), again
+    assert (again.code, again.json["receipt"]) == (3, 3), again
     assert (coder / "memories" / "USER.md").read_text(encoding="utf-8") == ""
+    assert len(aside) == len([each for each in aside if str(each) in again.out]) >= 2, again
 
 
 def test_what_was_acknowledged_comes_back_once_on_another_machine(installation: Commands, tmp_path: Path) -> None:

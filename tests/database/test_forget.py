@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -294,6 +295,25 @@ def test_a_file_that_is_compared_for_the_first_time_does_not_bring_it_back(home:
     home.provider(theme="hermes")
     home.settle()
     assert home.stored.memories("hermes") == [("memory", "Wifi is hummingbird")]
+
+
+def test_an_old_file_that_is_put_back_does_not_bring_it_back(home: Home) -> None:
+    home.memory_file(f"{CANARY} likes tea", "Wifi is hummingbird")
+    home.provider(theme="hermes")
+    home.settle()
+    path = home.path / "memories" / "MEMORY.md"
+    old, written = path.read_bytes(), path.stat().st_mtime
+    home.close()
+    assert home.commands.call("forget", "--match", CANARY, "--execute").code == 0
+    home.provider(theme="hermes")
+    home.settle()
+    path.write_bytes(old)
+    os.utime(path, (written, written))
+    home.settle()
+    assert home.stored.memories("hermes") == [("memory", "Wifi is hummingbird")]
+    home.memory_file("Wifi is kolibri", f"{CANARY} likes tea")
+    home.settle()
+    assert home.stored.memories("hermes") == [("memory", "Wifi is kolibri")]
 
 
 @pytest.mark.parametrize(

@@ -32,9 +32,11 @@ WRITTEN = {
     "a colour": "Anna \x1b[1mSchmidt\x1b[0m",
     "a URL": "Anna%20Schm%69dt",
     "HTML": "Anna&nbsp;Schmidt",
+    "another width": "Ａｎｎａ　Ｓｃｈｍｉｄｔ",
+    "look-alike letters": "\u0410nna S\u0441hmidt",
     "JSON": 'the name is "Anna\\u0020Schm\\u0069dt"',
 }
-IN_CI = ("a line break", "a no-break space", "bold within", "JSON")
+IN_CI = ("a line break", "bold within", "look-alike letters", "JSON")
 
 
 def say(home: AgentHome, *texts: str) -> None:
@@ -87,7 +89,7 @@ def test_forgetting_a_name_takes_it_in_any_case_and_leaves_other_names(
         pytest.param(
             text,
             id=name,
-            marks=[] if name in ("a line break", "a no-break space", "bold within", "JSON") else [pytest.mark.large],
+            marks=[] if name in IN_CI else [pytest.mark.large],
         )
         for name, text in WRITTEN.items()
     ],

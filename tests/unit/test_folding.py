@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_memory_pgvector.text.folding import FORMAT_SIGNS, folded, undressed
+from hermes_memory_pgvector.text.folding import FORMAT_SIGNS, alike, folded, undressed
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,18 @@ def test_accents_and_capitals_are_the_same_in_every_spelling(one: str, other: st
 @pytest.mark.parametrize("other", ["Anna Schmitt", "AnnaSchmidt", "Anna-Schmidt", "Zoe"])
 def test_other_words_are_others(other: str) -> None:
     assert folded(other) not in (folded("Anna Schmidt"), folded("Zoë"))
+
+
+@pytest.mark.parametrize(
+    "written", ["Ａｎｎａ　Ｓｃｈｍｉｄｔ", "\u0410nna S\u0441hmidt", "Ann\u03b1 Schm\u0456dt", "𝐀𝐧𝐧𝐚 Ⓢⓒⓗⓜⓘⓓⓣ"]
+)
+def test_a_name_looks_the_same_in_letters_of_another_width_or_script(written: str) -> None:
+    assert alike(written) == alike("Anna Schmidt") == "anna schmidt"
+
+
+def test_a_word_of_another_script_is_no_latin_word() -> None:
+    assert alike("сор и нет") == "сор и нет"
+    assert alike("НЕТ") == alike("нет") != "het"
 
 
 @given(st.text())

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -131,8 +131,10 @@ class Mirror:
             for former in self._inherits if not known else ():
                 take_over(connection, self._clock.now(), former, self._home_id, target, entries)
             before, held, unwritten = self._held(connection, target, known or [], entries, written_us)
-            if known is None:
-                before = self._forgotten(connection, opened, target, entries, held, own_theme)
+            # An old file that was put back has the time at which it was written; how old the entries of a file are that
+            # is compared for the first time nobody knows.
+            said = Moment(0, 0) if known is None else Moment(written_us, written_us)
+            before += self._forgotten(connection, opened, said, target, entries, {*held, *before}, own_theme)
             changes = memory_file.compare(before, entries, held, own_theme)
             changes = [change for change in changes if change.old is None or change.old not in unwritten]
             if changes:
@@ -148,16 +150,16 @@ class Mirror:
         self,
         connection: Connection,
         opened: gate.Gate,
+        said: Moment,
         target: Target,
         entries: list[str],
-        held: Mapping[str, object],
+        known: Collection[str],
         own_theme: str,
     ) -> list[str]:
-        """Entries of a file that is compared for the first time which are no news, because they were forgotten."""
-        long_ago = Moment(0, 0)
-        told = [AddMemory(own_theme, target, entry, long_ago, self._home_id) for entry in entries]
-        refused = opened.refused(connection, told)
-        return [entry for entry, is_refused in zip(entries, refused, strict=True) if is_refused and entry not in held]
+        """Entries which are no news, because they were forgotten after they had been written."""
+        new = [AddMemory(own_theme, target, entry, said, self._home_id) for entry in entries if entry not in known]
+        refused = opened.refused(connection, new)
+        return [each.content for each, is_refused in zip(new, refused, strict=True) if is_refused]
 
     def _apply(self, connection: Connection, target: Target, changes: list[Change]) -> None:
         when = self._clock.now()

@@ -40,10 +40,25 @@ _DRESS = re.compile(
 _ESCAPED = {"n": "\n", "r": "\n", "t": " ", "f": " ", "b": " ", "v": " "}
 
 
+_FOREIGN, _LATIN = "авекмнорстухіјѕԁһӏԛԝαβεζηικμνορτυχ", "abekmhopctyxijsdhlqwabezhikmnoptyx"
+"""Small letters of which one form, mostly the capital, passes for a Latin letter; Cyrillic ones, then Greek ones."""
+_LOOK_ALIKE = str.maketrans(_FOREIGN, _LATIN)
+_MIXED_WORD = re.compile(rf"\b(?=\w*[a-z])(?=\w*[{_FOREIGN}])\w+")
+
+
 def folded(text: str) -> str:
     """A text as it is compared: without regard to case, to how accents and blanks are written, and to unseen signs."""
     seen = unicodedata.normalize("NFC", _UNSEEN_SIGN.sub("", text.replace("\u2800", " ")))
     return " ".join(unicodedata.normalize("NFC", seen.casefold()).split())
+
+
+def alike(text: str) -> str:
+    """A text as it looks, folded: letters of other widths as usual ones, and in a Latin word those that look Latin.
+
+    A word that has no Latin letter is a word of its own language.
+    """
+    wide = folded(unicodedata.normalize("NFKC", text))
+    return wide if wide.isascii() else _MIXED_WORD.sub(lambda word: word[0].translate(_LOOK_ALIKE), wide)
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,11 +116,11 @@ class _Request:
             schema.verify(connection)
             told = bars.lines(connection) if execute else []
         homes = drain.database_homes(self.memory.home)
-        left = []
+        left, aside = [], list(host.former(homes))
         if execute:
             # An earlier one may have been killed before it could; this one may find nothing, and end here.
             bars.keep(homes, told)
-            left = drain.drain(homes)
+            left = [*drain.drain(homes), *aside]
         with self._transaction() as connection:
             if execute:
                 gate.close(connection)
@@ -137,6 +137,7 @@ class _Request:
                 # What a recall notes meanwhile is no other request.
                 counts |= {"questions": 0, "waiting": sum(self._covers(item, opened) for item in waiting)}
             notes = [*_notes(standing, messages, is_done=execute), *self._elsewhere(connection, homes)]
+            notes += [] if execute else aside
             receipt = None
             if execute:
                 receipt = self._finish(connection, opened, found, messages, counts, [*left, *notes])

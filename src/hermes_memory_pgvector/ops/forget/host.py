@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_memory_pgvector.capture.host_store import FILE_NAME
 from hermes_memory_pgvector.config.home import home_id
-from hermes_memory_pgvector.config.settings_file import load
+from hermes_memory_pgvector.config.settings_file import data_folder, load
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.mirror import edit_file
 from hermes_memory_pgvector.mirror.edit_file import Exchange, FileEdit, Standing
@@ -18,7 +18,9 @@ from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES
 from hermes_memory_pgvector.ops.forget.named import Named
 from hermes_memory_pgvector.ops.host_past import HostPast, reading
 from hermes_memory_pgvector.ops.parts import profile_theme
+from hermes_memory_pgvector.server.folder import REPLACED, SHELTER_NAME
 from hermes_memory_pgvector.store import mirror_files
+from hermes_memory_pgvector.terminal.operation import Note
 from hermes_memory_pgvector.text.clean import text_of
 from hermes_memory_pgvector.text.secrets import masker_for
 from hermes_memory_pgvector.values import Target
@@ -82,6 +84,13 @@ def take_out(found: dict[Path, list[Standing]]) -> int:
             edits.append(FileEdit(path, changes, settings.memory_max_chars, masker_for(settings)))
     with edit_file.edited(edits):
         return sum(len(each.changes) for each in edits)
+
+
+def former(homes: Sequence[Path]) -> Iterator[Note]:
+    """What a restore has kept aside in these homes, which still holds what is forgotten here."""
+    for folder in (data_folder(home) for home in homes):
+        for path in (*folder.glob(f"{REPLACED}*"), *(folder / SHELTER_NAME).glob(f"{REPLACED}*")):
+            yield Note("warning", f"{path} is what a restore replaced: nothing is forgotten in it", "delete it")
 
 
 def messages(homes: Sequence[Path], says: Callable[[str, str], bool]) -> list[HostText]:

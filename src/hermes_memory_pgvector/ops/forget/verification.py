@@ -109,7 +109,7 @@ def verify(memory: Memory, number: int, match: str | None, theme: str | None) ->
         told = bars.lines(connection)
     homes = drain.database_homes(memory.home)
     # Whoever forgot may have been killed before the homes could remember it.
-    notes = [*_notes(needle), *bars.keep(homes, told)]
+    notes = [*_notes(needle), *host.former(homes), *bars.keep(homes, told)]
     places = [*tables, *(place for home in homes for place in _of_home(home, wanted))]
     notes.append(_verdict(places))
     return Verified(number, receipt.forgotten_at, tuple(receipt.named), new, tuple(places), tuple(notes))
