@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run quick test test-again test-full test-portable check format docs samples pictures page page-check test-browser-full bench bench-full faults test-hosts build smoke clean
+.PHONY: help setup run quick test test-again test-full test-portable check format docs samples pictures page page-check test-browser-full test-settings test-masker test-imports test-backups bench bench-full faults test-hosts build smoke clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +72,18 @@ bench-full: setup ## the same at 100k and 1M rows
 
 faults: setup ## the large fault battery: a million writes, two hundred kills
 	$(BIN)/python -m tests.faults.battery
+
+test-settings: setup ## words stay words: every setting that a role or a database can have, one at a time
+	$(BIN)/python -m pytest -q -n 2 -m '' tests/database/test_hostile_settings.py
+
+test-masker: setup ## forty tokens in a thousand dresses are masked, lines that are no secrets stay, no pattern is slow
+	$(BIN)/python -m pytest -q -n 2 -m '' tests/unit/test_dressed_secrets.py tests/unit/test_hostile_text.py tests/unit/test_secrets.py
+
+test-imports: setup ## files give no orders, and a chat that several themes share is imported into none
+	$(BIN)/python -m pytest -q -n 2 -m '' tests/database/test_hostile_files.py tests/database/test_import_state.py
+
+test-backups: setup ## backups of the embedded server, of an own Postgres and of the host, put back into each
+	$(BIN)/python -m pytest -q -n 2 -m '' tests/database/test_backup.py tests/database/test_dump.py tests/host/test_copies.py
 
 test-hosts: setup ## chats and gateways in every published hermes-agent; HOSTS= names environments of others
 	$(BIN)/python -m tests.host.matrix

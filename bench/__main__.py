@@ -39,6 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     recall.add_argument("--json", type=Path, help="write the figures here, for report")
     recall.add_argument("--embed-url", default="", help="an embedding endpoint; the local model without it")
     recall.add_argument("--embed-model", default="nomic-embed-text", help="the model's name there")
+    recall.add_argument("--turn-rule", choices=("each", "pair"), help="store only what an agent keeps by this rule")
     recall.set_defaults(act=_recall)
     return parser
 
@@ -83,9 +84,11 @@ def _report(options: argparse.Namespace) -> int:
 
 def _recall(options: argparse.Namespace) -> int:
     from bench import recall_quality
+    from hermes_memory_pgvector.config.settings import Settings
 
     embedder = recall_quality.embedder_of(options.embed_url, options.embed_model)
-    recall_quality.measure_sets(options.data, options.sets.split(","), options.json, embedder)
+    keeping = Settings(turn_rule=options.turn_rule) if options.turn_rule else None
+    recall_quality.measure_sets(options.data, options.sets.split(","), options.json, embedder, keeping)
     return 0
 
 

@@ -1,6 +1,7 @@
 """Recall quality on LongMemEval and LoCoMo: our search beside BM25 and the published peer's recipe.
 
     python -m bench recall --data FOLDER [--sets locomo,longmemeval] [--embed-url URL --embed-model NAME] [--json F]
+                           [--turn-rule each|pair]
 
 FOLDER holds `longmemeval_s*.json[.gz]` and `locomo*.json` as their authors publish them; neither is part of this
 project. Every method sees the same turns and the same vectors, of the local model or of an endpoint's (`--embed-url`);
@@ -10,6 +11,9 @@ shared store.
 `any@k`, `all@k`: whether the first k sessions found include one, or all, of the answer's (`answer_session_ids`), which
 is the rule of LongMemEval's authors; questions without an answer are skipped, as they do. Prefetch is measured by what
 it offers to the questions, and to small talk and gibberish (testing/small_talk.py), which should get nothing.
+
+All turns are stored, unless `--turn-rule` leaves out those that an agent would not keep by that rule. Then only ours is
+measured, and an answer that was not stored counts as not found.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -35,6 +39,8 @@ import psycopg
 from numpy.typing import NDArray
 
 from bench.run import commit
+from hermes_memory_pgvector.capture import transcript
+from hermes_memory_pgvector.capture.turns import worth_keeping
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.base import Embedder, ProtocolName, create_embedder
@@ -391,22 +397,38 @@ def measure_prefetch(ours: Ours, themes: Sequence[Theme]) -> dict[str, float]:
     return result
 
 
-def run(name: str, themes: list[Theme], connection: Connection, embedder: Embedder) -> dict[str, Any]:
-    """All methods on one set."""
+def run(
+    name: str, themes: list[Theme], connection: Connection, embedder: Embedder, *, is_alone: bool = False
+) -> dict[str, Any]:
+    """All methods on one set, or ours alone."""
     embedded = Vectors(embedder)
     headers = ["questions", "R@5", "R@10", "any@5", "all@5", "all@10", "ms p50", "ms p95"]
     print(f"\n{name}: {sum(len(theme.turns) for theme in themes)} turns in {len(themes)} themes")
     print(" " * 18 + "".join(f"{header:>10}" for header in headers))
     keys = store(connection, themes, embedded)
     ours = Ours(connection, keys, embedder)
-    methods: dict[str, Ranker] = {
-        "ours": ours.rank,
-        "ours, words only": Ours(connection, keys, None).rank,
-        "BM25": Bm25(connection).rank,
-        "peer's recipe": PeerRecipe(connection, themes, embedded).rank,
-    }
+    methods: dict[str, Ranker] = {"ours": ours.rank}
+    if not is_alone:
+        methods |= {
+            "ours, words only": Ours(connection, keys, None).rank,
+            "BM25": Bm25(connection).rank,
+            "peer's recipe": PeerRecipe(connection, themes, embedded).rank,
+        }
     result: dict[str, Any] = {method: measure(method, rank, themes, embedded) for method, rank in methods.items()}
     return {**result, "prefetch": measure_prefetch(ours, themes)}
+
+
+def kept(theme: Theme, settings: Settings) -> Theme:
+    """What an agent stores of a history; LoCoMo's speakers before the words are not counted."""
+    left: list[Turn] = []
+    for _, said in itertools.groupby(theme.turns, lambda turn: turn.session):
+        words = {}
+        for turn in said:
+            spoken = turn.content.partition(": ")[2] if theme.name.startswith("locomo") else turn.content
+            words[turn.key] = transcript.Turn(turn.role, spoken), turn
+        worth = {id(each) for each in worth_keeping([each for each, _ in words.values()], settings)}
+        left += [turn for each, turn in words.values() if id(each) in worth]
+    return replace(theme, turns=left)
 
 
 LOADERS = {"locomo": ("locomo*.json", load_locomo), "longmemeval": ("longmemeval*.json*", load_longmemeval)}
@@ -418,8 +440,10 @@ def embedder_of(url: str, model: str) -> Embedder:
     return create_embedder(url=url, model=model, protocol=protocol, dim=None, api_key=None)
 
 
-def measure_sets(data: Path, sets: Sequence[str], output: Path | None, embedder: Embedder) -> None:
-    """Measure, print, and write the figures."""
+def measure_sets(
+    data: Path, sets: Sequence[str], output: Path | None, embedder: Embedder, keeping: Settings | None = None
+) -> None:
+    """Measure, print, and write the figures; `keeping` says which turns are stored."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
     results: dict[str, Any] = {}
     for name in sets:
@@ -436,7 +460,10 @@ def measure_sets(data: Path, sets: Sequence[str], output: Path | None, embedder:
                 spec = NewModel(info.name, info.dim, scale.mean, scale.sd)
                 migrate.apply(owner_dsn, runtime_role="hermes", model=spec)
                 with psycopg.connect(owner_dsn, autocommit=True, prepare_threshold=None) as connection:
-                    results[name] = run(name, list(load(path)), connection, embedder)
+                    themes = list(load(path))
+                    if keeping is not None:
+                        themes = [kept(theme, keeping) for theme in themes]
+                    results[name] = run(name, themes, connection, embedder, is_alone=keeping is not None)
             finally:
                 server.stop(Deadline.after(60), mode="immediate")
     if output is not None:
