@@ -29,7 +29,6 @@ from hermes_memory_pgvector.values import (
     Role,
     RowOrigin,
     Target,
-    Trust,
     WriteItem,
 )
 
@@ -116,7 +115,6 @@ def _theme(theme: str, until: datetime) -> Iterator[WriteItem]:
             home_id,
             metadata={"session_id": f"{theme}-first"},
             written_by=RowOrigin.MEMORY_TOOL,
-            trust=Trust.TRUSTED,
         )
     for back in range(DAYS - 1, -1, -1):
         if _at(until, back, dice).weekday() == 6 and theme != "support":
@@ -155,7 +153,7 @@ def _slipped_in(theme: str, content: str, at: datetime, home_id: str, session: s
         home_id,
         metadata={"session_id": session},
         written_by=RowOrigin.MEMORY_TOOL,
-        trust=Trust.UNTRUSTED,
+        untrusted=True,
     )
 
 

@@ -4,7 +4,7 @@ import { fetchJSON } from "./sdk";
 export interface Note { mark: "ok" | "warning" | "problem" | "note"; text: string; hint: string; then: string | null }
 export interface Row {
   id: string; ts: string; agent_identity: string; whose: string; state: string; content: string; kind: "memory" | "turn";
-  session_id: string | null; origin: string; trust: string | null; hidden_by: number | null;
+  session_id: string | null; origin: string; untrusted: boolean; hidden_by: number | null;
 }
 export interface Listed<T> { rows: T[]; next: string | null }
 export interface ThemeRow {
@@ -27,18 +27,18 @@ export interface Status {
   journal: { records?: number };
 }
 export interface Shown {
-  kind: "memory" | "turn"; id: string; agent_identity: string; content: string; hidden_by: number | null; trust: string | null;
+  kind: "memory" | "turn"; id: string; agent_identity: string; content: string; hidden_by: number | null; untrusted: boolean;
   origin: string; target?: string; role?: string; session_id?: string; ts?: string; created_at?: string; updated_at?: string;
   vector: { model: string | null; vectors: number; state: string }; homes?: Record<string, string>; history?: EventRow[];
 }
-export interface Said { id: string; ts: string; role: string; content: string; hidden_by: number | null; trust: string | null }
+export interface Said { id: string; ts: string; role: string; content: string; hidden_by: number | null; untrusted: boolean }
 export interface Session {
   session_id: string; agent_identity: string; turns: Said[]; works_for: string[]; next: string | null;
   delegated_to: { child_session_id: string }[];
 }
 export interface Hit {
   id: string; whose: string; agent_identity: string; ts: string; score: number | null; content: string; kind: "memory" | "turn";
-  session_id: string | null; origin: string; trust: string | null; rank?: number; words?: string[]; words_share?: number;
+  session_id: string | null; origin: string; untrusted: boolean; rank?: number; words?: string[]; words_share?: number;
 }
 export interface Found { results: Hit[]; count: number; degraded: string | null; note: string | null }
 export interface Reasons { results: Hit[]; searches: { kind: string; bar: number; model: { name: string } | null }[] }

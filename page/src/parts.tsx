@@ -127,13 +127,12 @@ const ORIGINS: Record<string, string> = {
 };
 
 /** Who put the words there, and whether a stranger may have had a hand in them. */
-export function Origin({ origin, trust }: { origin: string; trust: string | null }) {
+export function Origin({ origin, untrusted }: { origin: string; untrusted: boolean }) {
   const told = ORIGINS[origin];
   return (
     <Fragment>
       {told ? <span className="pgv-faint">{told}</span> : null}
-      {trust === "untrusted" ? <strong className="pgv-trust" title="The turn that wrote it read a stranger's text, such as a web page">! untrusted</strong> : null}
-      {trust === "exposed" ? <span className="pgv-trust" title="A stranger's text stood in the conversation before">exposed</span> : null}
+      {untrusted ? <strong className="pgv-trust" title="The turn that wrote it read a stranger's text, such as a web page">! untrusted</strong> : null}
     </Fragment>
   );
 }

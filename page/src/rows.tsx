@@ -47,7 +47,7 @@ export function RowLine({ row, ask, chosen, onChoose }: { row: Row; ask: Ask; ch
         <span className="pgv-tag">{whose(row)}</span>
         <a href={to({ view: "theme", theme: row.agent_identity })}><Stored text={row.agent_identity} /></a>
         <Time at={row.ts} />
-        <Origin origin={row.origin} trust={row.trust} />
+        <Origin origin={row.origin} untrusted={row.untrusted} />
         {row.hidden_by ? <strong>hidden</strong> : null}
       </p>
       <p className="pgv-text">
@@ -130,7 +130,7 @@ export function RowView({ id, ask }: { id: string; ask: Ask }) {
         <Fact name={row.kind === "memory" ? "Changed" : "Said"}><Time at={row.updated_at ?? row.ts ?? null} full /></Fact>
         <Fact name="Vector">{row.vector.state}</Fact>
         {row.hidden_by ? <Fact name="Hidden by rule">{row.hidden_by}</Fact> : null}
-        <Fact name="Comes from"><Origin origin={row.origin} trust={row.trust} /></Fact>
+        <Fact name="Comes from"><Origin origin={row.origin} untrusted={row.untrusted} /></Fact>
       </dl>
       <p className="pgv-text"><Stored text={row.content} /></p>
       <RowButtons row={row} ask={ask} />

@@ -56,7 +56,7 @@ function HitLine({ hit, query, ask }: { hit: Hit; query: string; ask: Ask }) {
         <span className="pgv-tag">{whose(hit)}</span>
         <a href={to({ view: "theme", theme: hit.agent_identity })}><Stored text={hit.agent_identity} /></a>
         <Time at={hit.ts} />
-        <Origin origin={hit.origin} trust={hit.trust} />
+        <Origin origin={hit.origin} untrusted={hit.untrusted} />
         <span className="pgv-faint">{hit.score === null ? "by its words" : `similarity ${hit.score.toFixed(2)}`}</span>
       </p>
       <p className="pgv-text"><Stored text={hit.content.slice(0, SHORT)} />{hit.content.length > SHORT ? " …" : ""}</p>

@@ -104,7 +104,7 @@ export function SessionView({ place, ask }: { place: Place; ask: Ask }) {
       <ol className="pgv-transcript">
         {found.data.map((turn) => (
           <li key={turn.id} ref={turn.id === place.turn ? linked : null} className={`pgv-said pgv-said-${turn.role} ${turn.id === place.turn ? "pgv-row-linked" : ""}`}>
-            <p className="pgv-hit-head"><strong>{turn.role}</strong><Time at={turn.ts} full /><a href={to({ view: "row", id: turn.id })}>{turn.id}</a>{turn.hidden_by ? <strong>hidden</strong> : null}<Origin origin="" trust={turn.trust} /></p>
+            <p className="pgv-hit-head"><strong>{turn.role}</strong><Time at={turn.ts} full /><a href={to({ view: "row", id: turn.id })}>{turn.id}</a>{turn.hidden_by ? <strong>hidden</strong> : null}<Origin origin="" untrusted={turn.untrusted} /></p>
             <p className="pgv-text"><Stored text={turn.content} /></p>
             <RowButtons row={{ id: turn.id, kind: "turn", content: turn.content, hidden_by: turn.hidden_by }} ask={ask} />
           </li>

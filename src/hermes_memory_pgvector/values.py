@@ -48,24 +48,10 @@ class RowOrigin(StrEnum):
     """Another agent, through `hermes-pgvector mcp`."""
 
 
-class Trust(StrEnum):
-    """Whether strangers may have had a hand in the words of a row, as far as the host tells."""
-
-    TRUSTED = "trusted"
-    EXPOSED = "exposed"
-    """A stranger's text stood in the conversation before, or a subagent did the work."""
-    UNTRUSTED = "untrusted"
-    """The turn itself read a stranger's text: a web page, an answer of an MCP server."""
-
-
 TOOL_KINDS = ("web", "browser", "mcp", "other", "recall", "webhook")
 """What makes a turn untrusted."""
-NAMED_ORIGINS: tuple[str, ...] = tuple(
-    dict.fromkeys((
-        *(each.value for each in RowOrigin), *TOOL_KINDS, Trust.EXPOSED.value, Trust.UNTRUSTED.value,
-    ))
-)  # fmt: skip
-"""What rows can be asked for by: what wrote them, the tools their turn used, how far they are trusted.
+NAMED_ORIGINS: tuple[str, ...] = tuple(dict.fromkeys((*(each.value for each in RowOrigin), *TOOL_KINDS, "untrusted")))
+"""What rows can be asked for by: what wrote them, the tools their turn used, whether a stranger's text was among them.
 
 `mcp` is both: what other agents wrote through `hermes-pgvector mcp`, and what came of a turn that asked an MCP server.
 """
@@ -119,7 +105,8 @@ class AddMemory:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     written_by: RowOrigin | None = None
     """Where the words come from; None where nobody said."""
-    trust: Trust | None = None
+    untrusted: bool = False
+    """Whether a stranger's text, such as a web page, was read in the exchange it comes from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +123,7 @@ class ReplaceMemory:
     origin: Origin = Origin.TOOL
     metadata: Mapping[str, Any] = field(default_factory=dict)
     written_by: RowOrigin | None = None
-    trust: Trust | None = None
+    untrusted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +139,7 @@ class RemoveMemory:
     origin: Origin = Origin.TOOL
     metadata: Mapping[str, Any] = field(default_factory=dict)
     written_by: RowOrigin | None = None
-    trust: Trust | None = None
+    untrusted: bool = False
 
 
 class FileSays(NamedTuple):
@@ -188,7 +175,7 @@ class AddTurn:
     home_id: str = ""
     """The home it was said in; empty where nobody knows."""
     origin: RowOrigin | None = None
-    trust: Trust | None = None
+    untrusted: bool = False
     is_dated: bool = True
     """False when `when` says only when it was found: a transcript does not say when its words were said."""
 
@@ -205,20 +192,19 @@ class UndoTurns:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeMemories:
-    """What the memory tool wrote in a turn is trusted as much as the turn: only its end shows which tools it used."""
+class DistrustMemories:
+    """What the memory tool wrote after a stranger's text was read: only the end of a turn shows which tools it used."""
 
     theme: str
     session_id: str
     calls: tuple[str, ...]
     """The ids of the calls of the memory tool."""
-    trust: Trust
     tools: tuple[str, ...]
     """The kinds of tools that make it untrusted."""
     when: Moment
 
 
-WriteItem = MemoryOperation | AddTurn | UndoTurns | JudgeMemories
+WriteItem = MemoryOperation | AddTurn | UndoTurns | DistrustMemories
 
 
 class Scope(StrEnum):
@@ -262,8 +248,7 @@ class Question:
     """The time that phrases such as 'yesterday' refer to."""
     wants_neighbours: bool = False
     """Whether each turn found brings along the turns just before and after it."""
-    trust: Literal["trusted", "strict"] | None = None
-    """What may be found: anything, nothing untrusted, or nothing exposed either."""
+    trusted_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +258,7 @@ class Neighbour:
     role: Role
     ts: datetime
     content: str
-    is_untrusted: bool = False
+    untrusted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +289,7 @@ class Hit:
     after: Neighbour | None = None
     origin: str = ""
     """A RowOrigin, or `unknown`."""
-    trust: Trust | None = None
+    untrusted: bool = False
     tools: tuple[str, ...] = ()
     """The kinds of tools that make it untrusted."""
 

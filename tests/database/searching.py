@@ -42,7 +42,7 @@ class Said:
     before: Sequence[str] = ()
     ts: datetime | None = None
     author: str = ""
-    trust: str = ""
+    untrusted: bool = False
 
 
 @dataclass
@@ -78,7 +78,7 @@ class Store:
                 "window": 0.0,
                 "home_ids": [""] * len(items),
                 "origins": [""] * len(items),
-                "trusts": [item.trust for item in items],
+                "untrusted": [item.untrusted for item in items],
             },
         ).fetchall()
         ids = [row[-1] for row in rows]

@@ -86,7 +86,7 @@ def exported(commands: Commands, *arguments: str) -> bytes:
 def said(exported: bytes) -> list[dict[str, Any]]:
     """What an export says, without who held or changed it where it comes from."""
     lines = [json.loads(line) for line in exported.splitlines()]
-    return [{name: value for name, value in line.items() if name != "trust"} for line in lines]
+    return [{name: value for name, value in line.items() if name != "untrusted"} for line in lines]
 
 
 def test_an_export_that_is_imported_says_the_same(homes: list[tuple[Commands, Database]]) -> None:
@@ -293,8 +293,8 @@ def test_a_file_gives_no_orders_and_what_it_says_beside_rows_is_counted(homes: l
         {"kind": "event", "theme": "t", "target": "memory", "action": "add", "content": "Event"},
         {"kind": "receipt", "receipt": 1}, {"kind": "tombstone", "receipt": 1}, {"kind": "withheld", "home": "h"},
         {**TURN, "content": "Hidden there", "hidden": "2026-01-01"},
-        {**TURN, "content": "Claims much", "trust": "trusted", "origin": "tool", "home": "h", "digest": "00" * 16},
-        {**TURN, "content": "Is less trusted", "trust": "untrusted"},
+        {**TURN, "content": "Claims much", "untrusted": "no", "origin": "tool", "home": "h", "digest": "00" * 16},
+        {**TURN, "content": "Is less trusted", "untrusted": True},
         {**memory, "homes": {"h": "file"}, "metadata": {"deep": json.loads(900 * "[" + 900 * "]")}},
     ]  # fmt: skip
     path = here.folder / "orders.jsonl"
@@ -302,9 +302,9 @@ def test_a_file_gives_no_orders_and_what_it_says_beside_rows_is_counted(homes: l
     done = brought(here, path)
     assert (done["stored"], done["left_out"]) == (4, {"that are neither turns nor memories": 5})
     assert stored.rows("SELECT content FROM conversations WHERE hidden_by IS NOT NULL") == [("Hidden there",)]
-    assert stored.rows("SELECT content, origin, trust, home_id FROM conversations ORDER BY id")[1:] == [
-        ("Claims much", "import", None, None),
-        ("Is less trusted", "import", "untrusted", None),
+    assert stored.rows("SELECT content, origin, untrusted, home_id FROM conversations ORDER BY id")[1:] == [
+        ("Claims much", "import", False, None),
+        ("Is less trusted", "import", True, None),
     ]
     assert stored.rows("SELECT DISTINCT homes::text FROM memory_entries") == [("{}",)]
     for table in ("theme_aliases", "receipts", "forgotten", "memory_files"):

@@ -87,11 +87,11 @@ def test_origin_of_memory_follows_from_the_stamps_where_it_was_not_noted(owner: 
 
 
 def test_is_from_knows_origins_tools_and_trust(owner: psycopg.Connection[TupleRow]) -> None:
-    call = "hermes_is_from('assistant', %s::text, %s::jsonb, %s)"
+    call = "hermes_is_from('assistant', %s::boolean, %s::jsonb, %s)"
     tools = '{"tools": ["web", "mcp"]}'
-    assert [value(owner, call, "untrusted", tools, name) for name in ("assistant", "mcp", "untrusted")] == [True] * 3
-    assert [value(owner, call, "untrusted", tools, name) for name in ("user", "browser", "exposed")] == [False] * 3
-    assert value(owner, call, None, "{}", "untrusted") is False
+    assert [value(owner, call, True, tools, name) for name in ("assistant", "mcp", "untrusted")] == [True] * 3
+    assert [value(owner, call, True, tools, name) for name in ("user", "browser", "true")] == [False] * 3
+    assert value(owner, call, False, "{}", "untrusted") is False
 
 
 def test_is_within_knows_every_bound(owner: psycopg.Connection[TupleRow]) -> None:

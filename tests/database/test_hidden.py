@@ -246,8 +246,8 @@ def test_what_undo_brings_back_is_trusted_no_further_and_stays_hidden(
     agent.on_memory_write("add", "memory", saved, {"session_id": "bad", "tool_call_id": "m1"})
     agent.sync_turn(question, POISON, session_id="bad", messages=messages)
     agent_home.settle()
-    told = "SELECT content, trust, metadata ->> 'session_id', metadata -> 'tools' ->> 0 FROM memory_entries"
-    assert stored.rows(told) == [(saved, "untrusted", "bad", "web")]
+    told = "SELECT content, untrusted, metadata ->> 'session_id', metadata -> 'tools' ->> 0 FROM memory_entries"
+    assert stored.rows(told) == [(saved, True, "bad", "web")]
     start = datetime.now(UTC).isoformat()
 
     def undo() -> None:
@@ -259,13 +259,13 @@ def test_what_undo_brings_back_is_trusted_no_further_and_stays_hidden(
         agent.on_memory_write(action, "memory", words, {"session_id": "good", "old_text": saved})
         agent_home.settle()
         undo()
-        assert stored.rows(told) == [(saved, "untrusted", "bad", "web")], action
+        assert stored.rows(told) == [(saved, True, "bad", "web")], action
         assert "Mallory" not in agent_home.provider("market", "new").prefetch("zebra ledger")
     agent.on_memory_write("remove", "memory", "", {"session_id": "good", "old_text": saved})
     agent_home.settle()
     assert commands.call("mute", "--session", "bad", "--execute").code == 0
     assert commands.call("undo", "--theme", "market", "--to", start, "--execute").code == 0
-    assert stored.rows(told) == [(saved, "untrusted", "bad", "web")]
+    assert stored.rows(told) == [(saved, True, "bad", "web")]
     assert len(stored.rows("SELECT FROM memory_entries WHERE hidden_by = 1")) == 1
     assert not knows(found(agent_home), "Mallory")
 

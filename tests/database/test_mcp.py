@@ -29,7 +29,9 @@ from testing.waiting import wait_until
 RECALL = {"recall_memory", "recall_conversation"}
 CHANGES = {"remember", "retract_memory"}
 QUIET: dict[str, Any] = {"embed_url": "http://127.0.0.1:9/", "embed_on_write": False}
-HELD = "SELECT content, target, origin, trust, home_id FROM memory_entries WHERE agent_identity = 'market' ORDER BY id"
+HELD = (
+    "SELECT content, target, origin, untrusted, home_id FROM memory_entries WHERE agent_identity = 'market' ORDER BY id"
+)
 
 
 @pytest.fixture
@@ -130,10 +132,10 @@ def test_another_agent_shares_what_the_agents_of_a_theme_know(
     home = home_id(commands.home)
     mine = [row for row in stored.rows(HELD) if row[2] == "mcp"]
     assert mine == [
-        ("Zebras eat oats on Mondays.", "memory", "mcp", "exposed", "mcp"),
-        ("Speaks of zebras a lot.", "user", "mcp", "exposed", "mcp"),
+        ("Zebras eat oats on Mondays.", "memory", "mcp", False, "mcp"),
+        ("Speaks of zebras a lot.", "user", "mcp", False, "mcp"),
     ]
-    assert ("Zebra prices rise in spring.", "memory", "memory_tool", None, home) in stored.rows(HELD)
+    assert ("Zebra prices rise in spring.", "memory", "memory_tool", False, home) in stored.rows(HELD)
     ((metadata,),) = stored.rows("SELECT metadata FROM memory_entries WHERE origin = 'mcp' AND target = 'memory'")
     assert (metadata["client"], metadata["platform"], metadata["served_by"]) == ("desk 1.2", "mcp", home)
 
@@ -242,11 +244,11 @@ def test_the_trust_of_what_another_agent_remembers(
     ask(reader, "remember", content="Zebra shipments cost nothing on Sundays.")
     ask(writer, "remember", content="Zebra keys hang behind the door.")
     settle(commands)
-    trusts = {row[0]: row[3] for row in stored.rows(HELD)}
-    assert trusts == {
-        "Zebra stables are painted green.": "exposed",
-        "Zebra shipments cost nothing on Sundays.": "untrusted",
-        "Zebra keys hang behind the door.": "exposed",
+    untrusted = {row[0]: row[3] for row in stored.rows(HELD)}
+    assert untrusted == {
+        "Zebra stables are painted green.": False,
+        "Zebra shipments cost nothing on Sundays.": True,
+        "Zebra keys hang behind the door.": False,
     }
 
     def offered(**settings: str) -> set[str]:
@@ -254,11 +256,10 @@ def test_the_trust_of_what_another_agent_remembers(
         text = home.provider("market", "another").prefetch(
             "Which zebra shipments, zebra stables and zebra keys are there?"
         )
-        return {content for content in trusts if content in text}
+        return {content for content in untrusted if content in text}
 
     assert offered() == {"Zebra stables are painted green.", "Zebra keys hang behind the door."}
-    assert offered(prefetch_trust="strict") == set()
-    assert offered(prefetch_trust="all") == set(trusts)
+    assert offered(prefetch_trust="all") == set(untrusted)
 
 
 def test_what_another_agent_remembers_is_carried_forgotten_and_undone(

@@ -65,31 +65,31 @@ def test_every_row_knows_where_it_comes_from(agent_home: AgentHome, database: Da
 
     rows = {
         content: rest
-        for content, *rest in stored.rows("SELECT content, origin, home_id, trust, metadata FROM conversations")
+        for content, *rest in stored.rows("SELECT content, origin, home_id, untrusted, metadata FROM conversations")
     }
     platform = {"platform": "telegram"}
     asked = {**platform, "author": {"id": person}}
     assert rows == {
-        "Please read the zebra page.": ["user", home_id, "trusted", asked],
-        PAGE: ["assistant", home_id, "untrusted", {**platform, "tools": ["web"]}],
-        "Thank you, is that all of it?": ["user", home_id, "trusted", asked],
-        "That is all there is.": ["assistant", home_id, "exposed", platform],
-        "Look into the browser": ["user", home_id, "trusted", asked],
-        "I was interrupted": ["assistant", home_id, "untrusted", {**platform, "tools": ["browser"]}],
+        "Please read the zebra page.": ["user", home_id, False, asked],
+        PAGE: ["assistant", home_id, True, {**platform, "tools": ["web"]}],
+        "Thank you, is that all of it?": ["user", home_id, False, asked],
+        "That is all there is.": ["assistant", home_id, False, platform],
+        "Look into the browser": ["user", home_id, False, asked],
+        "I was interrupted": ["assistant", home_id, True, {**platform, "tools": ["browser"]}],
         "Delegated: Count the zebras.\nResult: There are seven zebras.": [
-            "delegation", home_id, "exposed", {**platform, "delegated_to": "child"},
+            "delegation", home_id, False, {**platform, "delegated_to": "child"},
         ],
     }  # fmt: skip
     memories = stored.rows(
-        "SELECT content, origin, home_id, trust, metadata ->> 'session_id', metadata -> 'tools' FROM memory_entries"
+        "SELECT content, origin, home_id, untrusted, metadata ->> 'session_id', metadata -> 'tools' FROM memory_entries"
     )
     assert sorted(memories, key=str) == sorted([
-        ("Zebras are striped.", "memory_tool", home_id, "trusted", "s1", None),
-        (FACT, "memory_tool", home_id, "untrusted", "s1", ["web"]),
-        ("Reviewed at night.", "background_review", home_id, None, "s1", None),
-        ("Without any stamps.", "memory_tool", home_id, None, "s1", None),
-        ("Interrupted zebra.", "memory_tool", home_id, "untrusted", "s1", ["browser"]),
-        ("Typed by hand.", "file", home_id, None, None, None),
+        ("Zebras are striped.", "memory_tool", home_id, False, "s1", None),
+        (FACT, "memory_tool", home_id, True, "s1", ["web"]),
+        ("Reviewed at night.", "background_review", home_id, False, "s1", None),
+        ("Without any stamps.", "memory_tool", home_id, False, "s1", None),
+        ("Interrupted zebra.", "memory_tool", home_id, True, "s1", ["browser"]),
+        ("Typed by hand.", "file", home_id, False, None, None),
     ], key=str)  # fmt: skip
     with psycopg.connect(database.owner_dsn) as owner:
         for table in ("conversations", "memory_entries", "memory_operations"):
@@ -103,8 +103,8 @@ def test_every_row_knows_where_it_comes_from(agent_home: AgentHome, database: Da
         owner.execute("UPDATE memory_operations SET order_us = order_us + 60000000")
     agent.on_memory_write("add", "memory", "It was made earlier.", stamps("s1", "call_7"))
     agent_home.settle()
-    kept = "SELECT content, origin, trust, metadata -> 'tools' FROM memory_entries WHERE content = %s"
-    assert stored.rows(kept, FACT) == [(FACT, "memory_tool", "untrusted", ["web"])]
+    kept = "SELECT content, origin, untrusted, metadata -> 'tools' FROM memory_entries WHERE content = %s"
+    assert stored.rows(kept, FACT) == [(FACT, "memory_tool", True, ["web"])]
     # Other words by somebody who read nothing are trusted again.
     agent.on_memory_write("replace", "memory", "Zebra shipments cost money.", stamps("s1", "call_8", old_text=FACT))
     trusting = exchange("Correct that please", "It is corrected.", *call("memory", "call_8"))
@@ -112,7 +112,7 @@ def test_every_row_knows_where_it_comes_from(agent_home: AgentHome, database: Da
     agent.sync_turn("Correct that please", "It is corrected.", messages=trusting)
     agent_home.settle()
     assert stored.rows(kept, "Zebra shipments cost money.") == [
-        ("Zebra shipments cost money.", "memory_tool", "trusted", None)
+        ("Zebra shipments cost money.", "memory_tool", False, None)
     ]
 
 
@@ -142,9 +142,6 @@ def test_strangers_are_found_when_asked_for_and_not_offered_unasked(agent_home: 
     trusted = offered()
     assert "says the page" not in trusted
     assert all(words in trusted for words in ("paid by Anna", "go by rail", "are cheap"))
-    strict = offered(prefetch_trust="strict")
-    assert "are cheap" not in strict
-    assert "paid by Anna" in strict
     assert "says the page" in offered(prefetch_trust="all")
     asked = agent_home.provider("market", "new")
     for tool in ("recall_memory", "recall_conversation"):
@@ -163,14 +160,14 @@ def test_strangers_are_found_when_asked_for_and_not_offered_unasked(agent_home: 
     commands.configure(dsn=runtime)
     web = commands.call("list", "--origin", "web", "--limit", "100", "--json").json["rows"]
     assert len(web) == 25
-    assert {row["trust"] for row in web} == {"untrusted"}
+    assert {row["untrusted"] for row in web} == {True}
     assert "untrusted" in commands.call("list", "--origin", "web").out
     turn = next(row["id"] for row in web if row["kind"] == "turn")
     shown = commands.call("show", turn, "--json").json
-    assert (shown["origin"], shown["trust"], shown["home_id"]) == ("assistant", "untrusted", agent_home.engine.home_id)
-    assert "from a turn that read a stranger's text (web)" in " ".join(commands.call("show", turn).out.split())
+    assert (shown["origin"], shown["untrusted"], shown["home_id"]) == ("assistant", True, agent_home.engine.home_id)
+    assert "its exchange read a stranger's text (web)" in " ".join(commands.call("show", turn).out.split())
     recalled = commands.call("recall", "zebra shipments", "--theme", "market", "--json").json["results"]
-    assert all("origin" in row and "trust" in row for row in recalled)
+    assert all("origin" in row and "untrusted" in row for row in recalled)
     assert "untrusted: web" in commands.call("recall", "zebra shipments", "--theme", "market").out
     with pytest.raises(SystemExit):
         commands.call("list", "--origin", "nowhere")

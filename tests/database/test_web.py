@@ -33,13 +33,13 @@ def home(database: Database, tmp_path: Path) -> Iterator[Path]:
     settings = {"dsn": runtime, "embed_model": MODEL, "embed_url": "http://127.0.0.1:9/"}
     (tmp_path / "config.yaml").write_text(yaml.safe_dump({"memory": {"pgvector": settings}}), encoding="utf-8")
     with psycopg.connect(database.owner_dsn) as owner:
-        for number, (days, trust, content) in enumerate(
-            ((0, None, "Where do we moor the pilot boat?"), (3, "untrusted", SCRIPT), (20, None, "Long ago")), start=1
+        for number, (days, untrusted, content) in enumerate(
+            ((0, False, "Where do we moor the pilot boat?"), (3, True, SCRIPT), (20, False, "Long ago")), start=1
         ):
             owner.execute(
-                "INSERT INTO conversations (agent_identity, id, session_id, role, content, ts, trust)"
+                "INSERT INTO conversations (agent_identity, id, session_id, role, content, ts, untrusted)"
                 " VALUES ('harbour', %s, 's1', 'user', %s, %s, %s)",
-                (number, content, NOW - timedelta(days=days), trust),
+                (number, content, NOW - timedelta(days=days), untrusted),
             )
     yield tmp_path
     close_all(Deadline.after(5))

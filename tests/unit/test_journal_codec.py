@@ -8,17 +8,17 @@ from typing import Any, get_args
 import pytest
 
 from hermes_memory_pgvector.journal import codec
-from hermes_memory_pgvector.values import AddMemory, AddTurn, Moment, Origin, ReplaceMemory, RowOrigin, Trust, WriteItem
+from hermes_memory_pgvector.values import AddMemory, AddTurn, Moment, Origin, ReplaceMemory, RowOrigin, WriteItem
 
 WHEN = Moment(1770000000000001, 1770000000000002)
 TURN = AddTurn("hermes", "s1", "user", 'Prüfe "das"\nbitte \U0001f600', 1, WHEN, True)
 FULL_TURN = AddTurn(
     "hermes", "s1", "assistant", "Gerne", 2, WHEN, False, "p1", {"tools": ["web"]}, home_id="home",
-    origin=RowOrigin.ASSISTANT, trust=Trust.UNTRUSTED, is_dated=False,
+    origin=RowOrigin.ASSISTANT, untrusted=True, is_dated=False,
 )  # fmt: skip
 SAMPLES: dict[str, Any] = {
     "str": "some words", "int": 3, "bool": True, "Moment": WHEN, "Target": "user", "Role": "tool",
-    "Origin": Origin.FILE, "RowOrigin | None": RowOrigin.MCP, "Trust": Trust.EXPOSED, "Trust | None": Trust.EXPOSED,
+    "Origin": Origin.FILE, "RowOrigin | None": RowOrigin.MCP,
     "Mapping[str, Any]": {"deep": {"er": [1, None]}}, "str | None": "before", "tuple[str, ...]": ("a", "b"),
     "tuple[tuple[str, int], ...]": (("ab12", 1), ("cd34", 0)),
 }  # fmt: skip

@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 
 from hermes_memory_pgvector.capture import identity
-from hermes_memory_pgvector.capture.provenance import LOOKED_BACK, Judge, Judgement
+from hermes_memory_pgvector.capture.provenance import LOOKED_BACK, Judge
 from hermes_memory_pgvector.capture.transcript import Turn
 from hermes_memory_pgvector.config.settings import parse
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.values import Trust
 
-TRUSTED, EXPOSED = Judgement(Trust.TRUSTED), Judgement(Trust.EXPOSED)
+TRUSTED = ()
 
 
 def judge(platform: str = "cli", **settings: Any) -> Judge:
@@ -40,8 +39,8 @@ def call(*names: str) -> list[dict[str, Any]]:
     return [{"role": "assistant", "content": "", "tool_calls": calls}, *results]
 
 
-def untrusted(*tools: str) -> Judgement:
-    return Judgement(Trust.UNTRUSTED, tools)
+def untrusted(*tools: str) -> tuple[str, ...]:
+    return tools
 
 
 @pytest.mark.parametrize(
@@ -54,24 +53,22 @@ def untrusted(*tools: str) -> Judgement:
         (("mcp__github__get_issue",), untrusted("mcp")),
         (("MCP_shout",), untrusted("mcp")),
         (("a_plugin_of_somebody",), untrusted("other")),
-        (("delegate_task",), EXPOSED),
-        (("session_search",), EXPOSED),
+        (("delegate_task",), TRUSTED),
+        (("session_search",), TRUSTED),
         (("delegate_task", "web_search"), untrusted("web")),
     ],
 )
-def test_an_answer_is_trusted_as_far_as_the_tools_of_its_turn(tools: tuple[str, ...], found: Judgement) -> None:
+def test_an_answer_is_trusted_as_far_as_the_tools_of_its_turn(tools: tuple[str, ...], found: tuple[str, ...]) -> None:
     messages = [user("A question"), *(call(*tools) if tools else []), said("An answer")]
     assert judge().of_exchange(messages, Turn("user", "A question"))[0] == found
     assert judge().of_transcript(messages, 1000)[0] == {Turn("assistant", "An answer"): found}
 
 
-def test_what_follows_a_strangers_text_is_exposed_until_the_end_of_the_session() -> None:
+def test_an_exchange_answers_for_what_was_read_in_it_alone() -> None:
     messages = [user("Read it"), *call("web_extract"), said("It says hello"), user("And now?"), said("Nothing more")]
-    assert judge().of_exchange(messages, Turn("user", "And now?"))[0] == EXPOSED
+    assert judge().of_exchange(messages, Turn("user", "And now?"))[0] == TRUSTED
     found, _ = judge().of_transcript(messages, 1000)
-    assert list(found.values()) == [untrusted("web"), EXPOSED]
-    summary = {"role": "user", "content": "[CONTEXT COMPACTION] what was said", "_compressed_summary": True}
-    assert judge().of_exchange([summary, user("And now?"), said("Fine")], Turn("user", "And now?"))[0] == EXPOSED
+    assert list(found.values()) == [untrusted("web"), TRUSTED]
 
 
 def test_a_message_the_host_adds_to_a_turn_does_not_begin_another() -> None:
@@ -84,23 +81,19 @@ def test_a_message_the_host_adds_to_a_turn_does_not_begin_another() -> None:
 
 
 def test_what_lies_further_back_than_is_looked_counts_as_a_strangers() -> None:
-    """However long a session is, and wherever its web page stands, nothing of it becomes trusted by being far away."""
+    """However long an exchange is, and wherever its web page stands, it does not become trusted by being far away."""
     asked = Turn("user", "And now?")
     page = [user("Read it"), *call("web_extract"), said("It says hello")]
     idle = [user("Go on"), said("Fine")]
     end = [user("And now?"), said("Nothing more")]
     short = [*idle * (LOOKED_BACK // 2 - 1), *end]
     assert judge().of_exchange(short, asked)[0] == TRUSTED
-    for long in ([*page, *idle * LOOKED_BACK, *end], [*idle * LOOKED_BACK, *end]):
-        assert judge().of_exchange(long, asked)[0] == EXPOSED
-        assert judge().of_exchange(long, None)[0] == EXPOSED
-    # An exchange that is longer than that is untrusted with all that can be seen of it.
+    assert judge().of_exchange([*page, *idle * LOOKED_BACK, *end], asked)[0] == TRUSTED
     steps = [*call("web_extract"), *call("read_file") * LOOKED_BACK, user("also in French please"), *call("web_search")]
     for whole in ([*end[:1], *steps], [*end[:1], *steps[:-2], *call("memory")]):
-        judgement, calls = judge().of_exchange(whole, asked)
-        assert judgement is not None
-        assert judgement.trust is (Trust.UNTRUSTED if whole[-1]["name"] == "web_search" else Trust.EXPOSED)
-        assert all(each.trust is Trust.EXPOSED for each in calls.values())
+        tools, calls = judge().of_exchange(whole, asked)
+        assert tools == (("other", "web") if whole[-1]["name"] == "web_search" else ("other",))
+        assert all(calls.values())
 
     # Read from its end alone: what is further back costs nothing.
     class Past(list[Any]):
@@ -123,7 +116,7 @@ def test_recalled_strangers_are_still_strangers() -> None:
 
 def test_the_memory_tool_writes_what_was_read_before_its_call() -> None:
     both = [user("Q"), *call("memory", "web_search"), said("A")]
-    assert judge().of_exchange(both, Turn("user", "Q"))[1] == {"call_memory": TRUSTED}
+    assert judge().of_exchange(both, Turn("user", "Q"))[1] == {}
     after = [user("Q"), *call("web_search"), *call("memory"), said("A")]
     assert judge().of_exchange(after, Turn("user", "Q"))[1] == {"call_memory": untrusted("web")}
     assert judge().of_transcript(after, 1000)[1] == {"call_memory": untrusted("web")}
@@ -150,7 +143,7 @@ def test_what_a_user_says_is_trusted_unless_a_program_says_it() -> None:
 @pytest.mark.parametrize("messages", [None, [], "text", {"a": 1}, 7, [None, 1, "x", {}, {"role": 1}]])
 def test_any_transcript_is_read(messages: Any) -> None:
     found, calls = judge().of_exchange(messages, None)
-    assert found in (None, TRUSTED)
+    assert found == TRUSTED
     assert calls == {}
     assert judge().of_transcript(messages, 100) == ({}, {})
     odd = [

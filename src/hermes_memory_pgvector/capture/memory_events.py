@@ -20,7 +20,6 @@ from hermes_memory_pgvector.values import (
     RowOrigin,
     Session,
     Target,
-    Trust,
 )
 
 
@@ -126,7 +125,6 @@ def delegation(
     return [
         AddTurn(
             session.theme, session.session_id, turn.role, turn.content, 0, when, True, metadata=marks,
-            # The host does not tell which tools a subagent has used.
-            home_id=home_id, origin=RowOrigin.DELEGATION, trust=Trust.EXPOSED,
+            home_id=home_id, origin=RowOrigin.DELEGATION,
         )
     ]  # fmt: skip

@@ -19,7 +19,6 @@ SessionKey = tuple[str, str]
 MAX_SESSIONS = 2000
 MAX_TURNS = 5000
 MAX_EXCHANGES = 50
-MAX_CALLS = 1000
 
 
 @dataclass(slots=True)
@@ -40,8 +39,6 @@ class _Conversation:
     begun: OrderedDict[str, None] = field(default_factory=OrderedDict)
     """Questions that nobody has reported yet; nobody ever does when the user interrupts."""
     exchanges: deque[_Exchange] = field(default_factory=lambda: deque(maxlen=MAX_EXCHANGES))
-    judged: OrderedDict[str, None] = field(default_factory=OrderedDict)
-    """Calls of the memory tool of which it is known which tools were used before them."""
 
 
 class Said:
@@ -122,15 +119,6 @@ class Said:
                 conversation.begun.pop(last.question, None)
                 _remember(conversation.known, last.question, MAX_TURNS)
             return last.turns
-
-    def unjudged(self, key: SessionKey, calls: Iterable[str]) -> list[str]:
-        """Those of these calls of the memory tool that are new."""
-        with self._lock:
-            judged = self._of(key).judged
-            new = [call for call in calls if call not in judged]
-            for call in new:
-                _remember(judged, call, MAX_CALLS)
-            return new
 
     def knows_any(self, key: SessionKey, turns: Iterable[Turn]) -> bool:
         """Whether a session has recorded or begun any of these turns."""

@@ -12,14 +12,14 @@ from types import MappingProxyType
 from typing import Any
 
 from hermes_memory_pgvector.capture import transcript
-from hermes_memory_pgvector.capture.provenance import Judge, Judgement
+from hermes_memory_pgvector.capture.provenance import Judge, Tools
 from hermes_memory_pgvector.capture.said import Said, SessionKey
 from hermes_memory_pgvector.capture.transcript import CleanUser, TranscriptLine, Turn
 from hermes_memory_pgvector.clock import Clock
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.text.masks import may_be_masked
 from hermes_memory_pgvector.text.names import MAX_NAME_CHARS
-from hermes_memory_pgvector.values import AddTurn, JudgeMemories, Moment, RowOrigin, Session, UndoTurns, WriteItem
+from hermes_memory_pgvector.values import AddTurn, DistrustMemories, Moment, RowOrigin, Session, UndoTurns, WriteItem
 
 LOOKED_BACK = 100
 """Messages at the end of a transcript in which the words of the turn being reported are looked for."""
@@ -49,7 +49,7 @@ class TurnCapture:
         now = self.clock.now()
         question = transcript.turn_of("user", user_content, settings.turn_max_chars)
         answer = transcript.turn_of("assistant", assistant_content, settings.turn_max_chars)
-        judgement, calls = Judge(settings, session.platform).of_exchange(messages, question)
+        tools, calls = Judge(settings, session.platform).of_exchange(messages, question)
         turns = [turn for turn in (question, answer) if turn is not None]
         kept = worth_keeping(turns, settings)
         self.said.count_short(sum(not transcript.is_noise(turn.content, 0) for turn in turns) - len(kept))
@@ -60,17 +60,17 @@ class TurnCapture:
         new = self.said.report(_key(session), question, forms)
         return [
             *(
-                self._turn(session, turn, now, judgement, author if turn is question else {}, is_live=True)
+                self._turn(session, turn, now, tools, author if turn is question else {}, is_live=True)
                 for turn, is_new in zip(turns, new, strict=True)
                 if is_new and turn in kept
             ),
-            *self._judged(session, calls, now),
+            *_distrusted(session, calls, now),
         ]
 
-    def judge_memories(self, session: Session, messages: Any) -> list[WriteItem]:
-        """How far to trust what the memory tool wrote in the last exchange, where turns are not stored."""
+    def distrust_memories(self, session: Session, messages: Any) -> list[WriteItem]:
+        """What the memory tool wrote in the last exchange from a stranger's text, where turns are not stored."""
         _, calls = Judge(self.settings, session.platform).of_exchange(messages, None)
-        return self._judged(session, calls, self.clock.now())
+        return _distrusted(session, calls, self.clock.now())
 
     def read_transcript(
         self, session: Session, spoken: Session | None, messages: Any, started_at: float
@@ -91,11 +91,11 @@ class TurnCapture:
         return [
             *(
                 self._turn(
-                    session, turn, now, found.get(turn), author if turn.role == "user" else {}, is_live=is_just_said
+                    session, turn, now, found.get(turn, ()), author if turn.role == "user" else {}, is_live=is_just_said
                 )
                 for turn, is_just_said in self.said.find(_key(session), kept)
             ),
-            *self._judged(session, calls, now),
+            *_distrusted(session, calls, now),
         ]
 
     def undo(self, session: Session) -> list[WriteItem]:
@@ -126,41 +126,29 @@ class TurnCapture:
         session: Session,
         turn: Turn,
         now: Moment,
-        judgement: Judgement | None,
+        tools: Tools,
         author: Mapping[str, Any],
         *,
         is_live: bool,
     ) -> AddTurn:
-        """A turn as a write item; `judgement` is the assistant's, None where the host shows no transcript."""
+        """A turn as a write item; `tools` are those behind the assistant's words."""
         is_user = turn.role == "user"
-        told = Judge(self.settings, session.platform).of_user(turn.content)
-        if is_user or (judgement is None and told.tools == (session.platform,)):
-            judgement = told
+        tools = Judge(self.settings, session.platform).of_user(turn.content) if is_user else tools
         metadata: dict[str, Any] = {"platform": session.platform} if session.platform else {}
         if session.lineage and session.parent_session_id:
             metadata["lineage"] = session.lineage
         if author:
             metadata["author"] = dict(author)
-        if judgement is not None and judgement.tools:
-            metadata["tools"] = list(judgement.tools)
+        if tools:
+            metadata["tools"] = list(tools)
         return AddTurn(
             session.theme, session.session_id, turn.role, turn.content, 0, now, is_live=is_live,
             parent_session_id=session.parent_session_id, metadata=metadata or _NOTHING, home_id=self.home_id,
             origin=RowOrigin.USER if is_user else RowOrigin.ASSISTANT,
-            trust=None if judgement is None else judgement.trust,
+            untrusted=bool(tools),
             # A transcript does not say when its words were said.
             is_dated=is_live,
         )  # fmt: skip
-
-    def _judged(self, session: Session, calls: Mapping[str, Judgement], now: Moment) -> list[WriteItem]:
-        """One item for each judgement of calls that nobody has judged yet."""
-        by_judgement: dict[Judgement, list[str]] = defaultdict(list)
-        for call in self.said.unjudged(_key(session), calls) if calls else ():
-            by_judgement[calls[call]].append(call[:MAX_NAME_CHARS])
-        return [
-            JudgeMemories(session.theme, session.session_id, tuple(each), judgement.trust, judgement.tools, now)
-            for judgement, each in by_judgement.items()
-        ]
 
 
 def worth_keeping(turns: Sequence[Turn], settings: Settings) -> list[Turn]:
@@ -177,6 +165,15 @@ def worth_keeping(turns: Sequence[Turn], settings: Settings) -> list[Turn]:
             least = 0
         kept += [turn for turn in exchange if not transcript.is_noise(turn.content, least)]
     return kept
+
+
+def _distrusted(session: Session, calls: Mapping[str, Tools], now: Moment) -> list[WriteItem]:
+    by_tools: dict[Tools, list[str]] = defaultdict(list)
+    for call, tools in calls.items():
+        by_tools[tools].append(call[:MAX_NAME_CHARS])
+    return [
+        DistrustMemories(session.theme, session.session_id, tuple(each), tools, now) for tools, each in by_tools.items()
+    ]
 
 
 def _key(session: Session) -> SessionKey:

@@ -137,10 +137,9 @@ class Settings:
     prefetch_sources: Literal["memories", "both"] = _choice(
         "both", "recall", ("memories", "both"), "What is offered before a turn: memories only, or past turns too."
     )
-    prefetch_trust: Literal["all", "trusted", "strict"] = _choice(
-        "trusted", "recall", ("all", "trusted", "strict"),
-        "What is offered unasked: all, nothing from turns that used untrusted tools, or (strict) nothing from"
-        " subagents and from what was said after such a turn either.",
+    prefetch_trust: Literal["all", "trusted"] = _choice(
+        "trusted", "recall", ("all", "trusted"),
+        "What is offered unasked: all, or nothing from exchanges that used untrusted tools.",
     )  # fmt: skip
     prefetch_budget: float = _decimal(2.0, "recall", 0.05, 7.5, "Seconds a prefetch may take.")
     min_similarity: float = _decimal(
@@ -252,10 +251,6 @@ class Settings:
     def secret_rules(self) -> kinds.Pairs:
         """The operator's own kinds of secrets."""
         return () if isinstance(self.mask_secrets, bool) else self.mask_secrets
-
-    def tools_of(self, trust: str) -> tuple[str, ...]:
-        """The names of tools that the operator calls trusted, or untrusted."""
-        return tuple(name for name, said in self.tool_trust if said == trust)
 
     @property
     def turn_days(self) -> int:

@@ -1,7 +1,7 @@
 """The memory as another agent uses it: the provider's own tools under a theme that the operator has named.
 
 What is remembered is held by no home, so no MEMORY.md takes it away. Nobody tells what such an agent has read, so its
-words count as exposed, and as untrusted once it has recalled something untrusted.
+words are untrusted once it has recalled something untrusted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hermes_memory_pgvector.recall.tools import TOOL_NAMES, BadArgument, error
 from hermes_memory_pgvector.runtime.registry import engine_for
 from hermes_memory_pgvector.text.clean import clean, entries_of
 from hermes_memory_pgvector.text.names import printable, theme_name
-from hermes_memory_pgvector.values import MCP_HOLDER, TARGETS, AddMemory, RowOrigin, Trust
+from hermes_memory_pgvector.values import MCP_HOLDER, TARGETS, AddMemory, RowOrigin
 
 REMEMBER: Final = "remember"
 SYNC_SECONDS: Final = 1.0
@@ -113,7 +113,7 @@ class SharedMemory:
         item = AddMemory(
             self.theme, target, _entry(content, engine.settings.memory_max_chars), when=engine.clock.now(),
             home_id=MCP_HOLDER, written_by=RowOrigin.MCP,
-            trust=Trust.UNTRUSTED if self._has_read_strangers else Trust.EXPOSED,
+            untrusted=self._has_read_strangers,
             metadata={key: value for key, value in told.items() if value} | strangers,
         )  # fmt: skip
         engine.append([item], Urgency.MEMORY, Deadline.after(SYNC_SECONDS))

@@ -211,7 +211,7 @@ class PgvectorMemoryProvider(MemoryProvider):
             return
         session = self._session_for(session_id)
         if not engine.settings.sync_turns:
-            engine.record(self._turns(engine).judge_memories(session, messages), Urgency.TURN)
+            engine.record(self._turns(engine).distrust_memories(session, messages), Urgency.TURN)
             return
         self._spoken = session
         author = identity.author(turn_author, self._pseudonym_key)

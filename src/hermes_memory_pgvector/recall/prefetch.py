@@ -84,7 +84,7 @@ def _question(text: str, kind: Kind, session: Session, settings: Settings, floor
         now=datetime.now(UTC),
         min_similarity=floor,
         is_ambient=True,
-        trust=None if settings.prefetch_trust == "all" else settings.prefetch_trust,
+        trusted_only=settings.prefetch_trust == "trusted",
     )
 
 

@@ -30,7 +30,6 @@ from hermes_memory_pgvector.values import (
     Scope,
     Session,
     Target,
-    Trust,
     is_private_theme,
 )
 
@@ -166,7 +165,7 @@ def answer(
 
 def _has_untrusted(hit: Hit) -> bool:
     beside = (hit.before, hit.after)
-    return hit.trust is Trust.UNTRUSTED or any(each is not None and each.is_untrusted for each in beside)
+    return hit.untrusted or any(each is not None and each.untrusted for each in beside)
 
 
 def nothing_found(asked: Sequence[tuple[Question, Answer]]) -> str:
@@ -326,7 +325,7 @@ def _row(hit: Hit, question: Question) -> dict[str, Any]:
     row["score"] = None if hit.score is None else round(hit.score, 4)
     row["why"] = _why(hit, question)
     row["origin"] = hit.origin
-    if hit.trust is Trust.UNTRUSTED:
+    if hit.untrusted:
         row["untrusted"] = True
         if hit.tools:
             row["tools"] = [harmless(each) for each in hit.tools]
@@ -341,5 +340,5 @@ def _row(hit: Hit, question: Question) -> dict[str, Any]:
 
 def _beside(neighbour: Neighbour, words: Sequence[str]) -> dict[str, Any]:
     content = harmless(excerpt(neighbour.content, words, CONTENT_CHARS))
-    marks = {"untrusted": True} if neighbour.is_untrusted else {}
+    marks = {"untrusted": True} if neighbour.untrusted else {}
     return {"role": neighbour.role, "ts": _iso(neighbour.ts), **marks, "content": content}

@@ -232,12 +232,4 @@ ALTER INDEX memory_entries_content_key ALTER COLUMN 3 SET STATISTICS 0;
 -- ---------------------------------------------------------------------------------------------------------------------
 
 
--- Until trust is one bit.
-ALTER TABLE conversations ADD COLUMN trust text CHECK (trust IN ('trusted', 'exposed', 'untrusted'));
-ALTER TABLE memory_entries ADD COLUMN trust text CHECK (trust IN ('trusted', 'exposed', 'untrusted')),
-    ADD COLUMN home_id text;
-ALTER TABLE memory_operations ADD COLUMN trust text;
-CREATE INDEX conversations_distrusted ON conversations (agent_identity, id) INCLUDE (trust)
-    WHERE trust IN ('untrusted', 'exposed');
-CREATE INDEX memory_entries_distrusted ON memory_entries (agent_identity, id) INCLUDE (trust)
-    WHERE trust IN ('untrusted', 'exposed');
+ALTER TABLE memory_entries ADD COLUMN home_id text;

@@ -79,18 +79,18 @@ CREATE OR REPLACE FUNCTION hermes_lexemes(theme text, content text, before text)
         || setweight(hermes_text_lexemes(content), 'A')
         || CASE WHEN before = '' THEN ''::tsvector ELSE setweight(hermes_text_lexemes(before), 'B') END;
 
--- Whether a row comes from what somebody names: an origin, a kind of tool the turn used, or a degree of trust.
-CREATE OR REPLACE FUNCTION hermes_is_from(origin text, trust text, metadata jsonb, named text) RETURNS boolean
+-- Whether a row comes from what somebody names: an origin, a kind of tool the turn used, or `untrusted`.
+CREATE OR REPLACE FUNCTION hermes_is_from(origin text, untrusted boolean, metadata jsonb, named text) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN coalesce(origin = named, false) OR coalesce(trust = named, false) OR coalesce(metadata -> 'tools' ? named, false);
+    RETURN coalesce(origin = named, false) OR (untrusted AND named = 'untrusted') OR coalesce(metadata -> 'tools' ? named, false);
 
 -- Whether a row lies within the bounds of a rule of `hidden`; null bounds nothing.
 CREATE OR REPLACE FUNCTION hermes_is_within(
     in_theme text, in_session text, from_origin text, since timestamptz, until timestamptz,
-    theme text, session_id text, origin text, trust text, metadata jsonb, at timestamptz) RETURNS boolean
+    theme text, session_id text, origin text, untrusted boolean, metadata jsonb, at timestamptz) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN (in_theme IS NULL OR theme = in_theme) AND (in_session IS NULL OR session_id = in_session)
-       AND (from_origin IS NULL OR hermes_is_from(origin, trust, metadata, from_origin))
+       AND (from_origin IS NULL OR hermes_is_from(origin, untrusted, metadata, from_origin))
        AND (since IS NULL OR at >= since) AND (until IS NULL OR at < until);
 
 -- What put a memory there; of memories from before that was noted, the host's own stamps tell as far as there are any.

@@ -7,12 +7,12 @@
 -- of each (hermes_themes CROSS JOIN LATERAL).
 CREATE OR REPLACE VIEW hermes_rows AS
 SELECT entry.id, 'memory'::text AS kind, entry.agent_identity AS theme, entry.updated_at AS at, entry.target AS whose,
-       NULL::text AS session_id, entry.content, hermes_origin_of_memory(entry.origin, entry.metadata) AS origin, entry.trust,
+       NULL::text AS session_id, entry.content, hermes_origin_of_memory(entry.origin, entry.metadata) AS origin, entry.untrusted,
        entry.hidden_by, entry.home_id, entry.metadata
 FROM memory_entries AS entry
 UNION ALL
 SELECT turn.id, 'turn'::text, turn.agent_identity, turn.ts, turn.role, turn.session_id, turn.content,
-       hermes_origin_of_turn(turn.origin, turn.role), turn.trust,
+       hermes_origin_of_turn(turn.origin, turn.role), turn.untrusted,
        turn.hidden_by, turn.home_id, turn.metadata
 FROM conversations AS turn;
 

@@ -15,7 +15,7 @@ from hermes_memory_pgvector.store.undone import UndoneTurns
 from hermes_memory_pgvector.values import (
     AddMemory,
     AddTurn,
-    JudgeMemories,
+    DistrustMemories,
     Kind,
     RemoveMemory,
     ReplaceMemory,
@@ -44,12 +44,12 @@ class Batch:
         self._turns: list[AddTurn] = []
         self._keys: set[tuple[str, str, str]] = set()
         self._memories: list[Placed] = []
-        self._judgements: list[JudgeMemories] = []
+        self._distrusted: list[DistrustMemories] = []
 
     @property
     def size(self) -> int:
         """How many items wait to be stored."""
-        return len(self._turns) + len(self._memories) + len(self._judgements)
+        return len(self._turns) + len(self._memories) + len(self._distrusted)
 
     def add(self, writer: str, seq: int, items: list[WriteItem], first_part: int = 0) -> None:
         """Take the items of one record."""
@@ -65,8 +65,8 @@ class Batch:
                 case UndoTurns():
                     self._store_turns()
                     self._undone.take_back(self._connection, item)
-                case JudgeMemories():
-                    self._judgements.append(item)
+                case DistrustMemories():
+                    self._distrusted.append(item)
                 case _:
                     assert_never(item)
 
@@ -77,10 +77,10 @@ class Batch:
         if self._memories_want_vectors:
             vectors.enqueue(self._connection, [(theme, Kind.MEMORY.value, row_id) for theme, row_id in changed])
         self._memories = []
-        # They come after what they judge.
-        for item in self._judgements:
-            memories.judge(self._connection, item)
-        self._judgements = []
+        # They come after what they are about.
+        for item in self._distrusted:
+            memories.distrust(self._connection, item)
+        self._distrusted = []
 
     def _store_turns(self) -> None:
         """Store the turns so far, between two looks at what was taken back: of those before them, and of them."""

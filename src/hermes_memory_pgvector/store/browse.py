@@ -57,7 +57,7 @@ class Row:
     session_id: str | None = None
     hidden_by: int | None = None
     origin: str = "unknown"
-    trust: str | None = None
+    untrusted: bool = False
     home_id: str | None = None
 
 
@@ -102,7 +102,7 @@ class StoredMemory:
     pending_attempts: int | None
     """How often a vector was tried for; None when none is waited for."""
     origin: str
-    trust: str | None
+    untrusted: bool
     home_id: str | None
     """The home that wrote it first, where that is known."""
     homes: Mapping[str, str]
@@ -124,7 +124,7 @@ class StoredTurn:
     parent_session_id: str | None
     pending_attempts: int | None
     origin: str
-    trust: str | None
+    untrusted: bool
     home_id: str | None
 
 

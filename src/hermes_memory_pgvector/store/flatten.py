@@ -127,5 +127,5 @@ def _added(told: ReplaceMemory) -> AddMemory:
     """A replacement of something that is not there: an addition."""
     return AddMemory(
         told.theme, told.target, told.content, told.when, told.home_id, told.origin, told.metadata, told.written_by,
-        told.trust,
+        told.untrusted,
     )  # fmt: skip

@@ -20,7 +20,6 @@ from hermes_memory_pgvector.values import (
     ReplaceMemory,
     RowOrigin,
     Target,
-    Trust,
 )
 
 MICROSECOND = timedelta(microseconds=1)
@@ -43,7 +42,7 @@ class Event:
     at: datetime
     metadata: Mapping[str, Any]
     written_by: RowOrigin | None = None
-    trust: Trust | None = None
+    untrusted: bool = False
 
     @property
     def by(self) -> str:
@@ -67,7 +66,7 @@ class Event:
             "origin": self.origin,
             "metadata": self.metadata,
             "written_by": self.written_by,
-            "trust": self.trust,
+            "untrusted": self.untrusted,
         }
         if self.action == "add":
             return AddMemory(self.theme, self.target, self.content, **common)
@@ -129,8 +128,8 @@ def heard_of(connection: Connection, home_ids: Sequence[str], since: datetime) -
 
 
 def _event(row: Any) -> Event:
-    theme, event_id, target, action, content, old_text, previous, home_id, origin, at, metadata, by, trust = row
+    theme, event_id, target, action, content, old_text, previous, home_id, origin, at, metadata, by, untrusted = row
     return Event(
         theme, event_id, target, action, content, old_text, previous, home_id, Origin(origin), at, metadata,
-        by and RowOrigin(by), trust and Trust(trust),
+        by and RowOrigin(by), untrusted,
     )  # fmt: skip

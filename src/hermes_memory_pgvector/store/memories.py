@@ -14,7 +14,7 @@ from hermes_memory_pgvector.store.memory_state import Entry, Hold, State, apply,
 from hermes_memory_pgvector.store.turns import EPOCH, time_of
 from hermes_memory_pgvector.values import (
     AddMemory,
-    JudgeMemories,
+    DistrustMemories,
     MemoryOperation,
     Moment,
     Origin,
@@ -22,7 +22,6 @@ from hermes_memory_pgvector.values import (
     ReplaceMemory,
     RowOrigin,
     Target,
-    Trust,
 )
 
 
@@ -201,7 +200,7 @@ def record(connection: Connection, theme: str, target: Target, items: Sequence[P
             "ats": [time_of(operation.when) for operation in operations],
             "metadata": [_json(operation.metadata) for operation in operations],
             "written_by": [operation.written_by for operation in operations],
-            "trusts": [operation.trust for operation in operations],
+            "untrusted": [operation.untrusted for operation in operations],
         },
     ).fetchall()
     new = {(str(writer), int(seq), int(part)) for writer, seq, part in found}
@@ -228,7 +227,7 @@ def history(connection: Connection, theme: str, target: Target) -> list[Placed]:
         at,
         metadata,
         by,
-        trust,
+        untrusted,
     ) in rows:
         common: dict[str, Any] = {
             "when": Moment(_microseconds(at), order_us),
@@ -236,7 +235,7 @@ def history(connection: Connection, theme: str, target: Target) -> list[Placed]:
             "origin": Origin(origin),
             "metadata": metadata,
             "written_by": by and RowOrigin(by),
-            "trust": trust and Trust(trust),
+            "untrusted": untrusted,
         }
         operation: MemoryOperation
         if action == "add":
@@ -265,19 +264,18 @@ def containing(connection: Connection, theme: str, targets: Sequence[Target], te
     return [Holding(target, str(content), tuple(homes)) for target, content, homes in rows]
 
 
-def judge(connection: Connection, item: JudgeMemories) -> int:
-    """Note how far to trust what some calls of the memory tool wrote; return how many entries they concern."""
+def distrust(connection: Connection, item: DistrustMemories) -> None:
+    """Mark what some calls of the memory tool wrote from a stranger's text."""
     item = gate.enter(connection).renamed(item)
     values = {
         "theme": item.theme,
         "session_id": item.session_id,
         "calls": list(item.calls),
         "at": time_of(item.when),
-        "trust": item.trust,
-        "tools": json.dumps({"tools": list(item.tools)} if item.tools else {}),
+        "tools": json.dumps({"tools": list(item.tools)}),
     }
-    connection.execute(statement("memories/judge_operations"), values)
-    return connection.execute(statement("memories/judge_entries"), values).rowcount
+    connection.execute(statement("memories/distrust_operations"), values)
+    connection.execute(statement("memories/distrust_entries"), values)
 
 
 def entries(connection: Connection, theme: str, target: Target) -> State:
@@ -294,9 +292,9 @@ def entries(connection: Connection, theme: str, target: Target) -> State:
             hidden_by,
             origin and RowOrigin(origin),
             home_id or "",
-            trust and Trust(trust),
+            untrusted,
         )
-        for row_id, content, created, updated, metadata, hidden_by, origin, home_id, trust, homes in rows
+        for row_id, content, created, updated, metadata, hidden_by, origin, home_id, untrusted, homes in rows
     }
 
 
@@ -348,7 +346,7 @@ def _insert(connection: Connection, theme: str, target: Target, new: Sequence[En
             "hidden": [entry.hidden_by for entry in new],
             "origins": [entry.origin for entry in new],
             "home_ids": [entry.home_id for entry in new],
-            "trusts": [entry.trust for entry in new],
+            "untrusted": [entry.untrusted for entry in new],
         },
     ).fetchall()
     return [int(row_id) for (row_id,) in rows]

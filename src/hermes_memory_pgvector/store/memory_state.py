@@ -17,7 +17,6 @@ from hermes_memory_pgvector.values import (
     RemoveMemory,
     ReplaceMemory,
     RowOrigin,
-    Trust,
 )
 
 
@@ -44,7 +43,7 @@ class Entry:
     origin: RowOrigin | None = None
     """What wrote these words first; None where nobody said."""
     home_id: str = ""
-    trust: Trust | None = None
+    untrusted: bool = False
 
 
 State = dict[str, Entry]
@@ -115,7 +114,7 @@ def _hold(state: State, operation: AddMemory | ReplaceMemory) -> None:
             operation.metadata,
             origin=operation.written_by,
             home_id=operation.home_id,
-            trust=operation.trust,
+            untrusted=operation.untrusted,
         )
         return
     before = known.homes.get(operation.home_id)
@@ -159,5 +158,5 @@ def _replace(state: State, operation: ReplaceMemory, entry: Entry | None) -> Non
         metadata={**{key: value for key, value in entry.metadata.items() if key != "tools"}, **operation.metadata},
         origin=operation.written_by,
         home_id=operation.home_id,
-        trust=operation.trust,
+        untrusted=operation.untrusted,
     )

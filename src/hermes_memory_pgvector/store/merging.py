@@ -82,7 +82,7 @@ def flatten(connection: Connection, theme: str, target: Target) -> None:
     rows = memories.entries(connection, theme, target)
     additions = [
         AddMemory(theme, target, entry.content, Moment(entry.updated_us, entry.updated_us), home, held.origin,
-                  entry.metadata, entry.origin, entry.trust)
+                  entry.metadata, entry.origin, entry.untrusted)
         for entry in rows.values()
         for home, held in sorted(entry.homes.items()) or [("", Hold(Origin.FILE, entry.updated_us))]
     ]  # fmt: skip

@@ -19,7 +19,7 @@ from hermes_memory_pgvector.postgres.vector_types import HalfVector
 from hermes_memory_pgvector.store.search_statement import MEANING_WEIGHT, search_statement
 from hermes_memory_pgvector.text.time_phrases import TIMES, Period
 from hermes_memory_pgvector.text.words import ASKING
-from hermes_memory_pgvector.values import EmbeddingModel, Hit, Kind, Neighbour, Question, Role, Scope, Trust
+from hermes_memory_pgvector.values import EmbeddingModel, Hit, Kind, Neighbour, Question, Role, Scope
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -137,7 +137,7 @@ def send(
         "asks_now": question.kind is Kind.TURN and wording.asks_now,
         "wants_terms": wants_terms,
         "limit": question.limit,
-        "trust": question.trust,
+        "trusted_only": question.trusted_only,
         "vector": HalfVector(meaning.vector) if meaning else None,
     }
     model_id = meaning.model.id if meaning else None
@@ -205,7 +205,7 @@ def _hit(kind: Kind, row: Mapping[str, Any]) -> Hit:
         role=row["role"],
         count=row["count"],
         origin=row["origin"],
-        trust=row["trust"] and Trust(row["trust"]),
+        untrusted=row["untrusted"],
         tools=tuple(row["tools"] or ()),
     )
 
@@ -221,8 +221,8 @@ class PendingNeighbours:
         """The same hits in the same order, with the neighbours that exist."""
         hits = list(self.hits)
         with self.cursor:
-            for place, side, role, ts, content, is_untrusted in self.cursor.fetchall():
-                found = Neighbour(role, ts, content, is_untrusted)
+            for place, side, role, ts, content, untrusted in self.cursor.fetchall():
+                found = Neighbour(role, ts, content, untrusted)
                 hit = hits[place - 1]
                 hits[place - 1] = replace(hit, before=found) if side == "before" else replace(hit, after=found)
         return hits

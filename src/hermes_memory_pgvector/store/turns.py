@@ -61,7 +61,7 @@ def insert(
         "befores": text_column(_befores(connection, turns)),
         "home_ids": text_column(turn.home_id for turn in turns),
         "origins": text_column(turn.origin or "" for turn in turns),
-        "trusts": text_column(turn.trust or "" for turn in turns),
+        "untrusted": [turn.untrusted for turn in turns],
         "window": retry_window,
     }
     rows: list[Any] = connection.execute(statement("turns/insert"), values).fetchall()

@@ -12,7 +12,7 @@ from hermes_memory_pgvector.text.secrets import KEY_IN_METADATA, Masker
 from hermes_memory_pgvector.values import (
     AddMemory,
     AddTurn,
-    JudgeMemories,
+    DistrustMemories,
     RemoveMemory,
     ReplaceMemory,
     UndoTurns,
@@ -48,7 +48,7 @@ def without_secrets(item: WriteItem, masker: Masker) -> WriteItem:
             old_text, previous = hide(item.old_text), None if item.previous is None else hide(item.previous)
             metadata = masker.mask_all(item.metadata, counts)
             return replace(item, old_text=old_text, previous=previous, metadata=metadata) if counts else item
-        case UndoTurns() | JudgeMemories():
+        case UndoTurns() | DistrustMemories():
             return item
         case _:
             assert_never(item)

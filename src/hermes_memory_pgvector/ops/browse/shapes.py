@@ -32,7 +32,7 @@ class StoredRow:
     kind: str = ""
     session_id: str | None = None
     origin: str = ""
-    trust: str | None = None
+    untrusted: bool = False
     hidden_by: int | None = None
     home_id: str | None = None
 
@@ -149,12 +149,12 @@ def row_of(row: Row) -> StoredRow:
 
     states = [
         "hidden" if row.hidden_by is not None else "",
-        "untrusted" if row.trust == "untrusted" else "",
-        "" if row.origin in (row.whose, *USUAL_ORIGINS) or row.trust == "untrusted" else row.origin.replace("_", " "),
+        "untrusted" if row.untrusted else "",
+        "" if row.origin in (row.whose, *USUAL_ORIGINS) or row.untrusted else row.origin.replace("_", " "),
     ]
     return StoredRow(
         name_of(row.kind, row.id), row.at, row.theme, row.whose, ", ".join(filter(None, states)), row.content,
-        row.kind.value, row.session_id, row.origin, row.trust, row.hidden_by, row.home_id,
+        row.kind.value, row.session_id, row.origin, row.untrusted, row.hidden_by, row.home_id,
     )  # fmt: skip
 
 

@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.postgres.pool import Connection
     from hermes_memory_pgvector.store.browse import StoredMemory, StoredTurn
 
-TRUST: Final = {
-    "exposed": "written after a stranger's text",
-    "untrusted": "from a turn that read a stranger's text",
-}
 UTC_TIME: Final = "%Y-%m-%d %H:%M:%S UTC"
 
 
@@ -46,7 +42,7 @@ class MemoryFacts(Facts):
     history: tuple[EventRow, ...] = ()
     kind: str = "memory"
     origin: str = ""
-    trust: str | None = None
+    untrusted: bool = False
     home_id: str | None = None
     notes: tuple[Note, ...] = aside(())
 
@@ -68,7 +64,7 @@ class TurnFacts(Facts):
     content: str = body()
     kind: str = "turn"
     origin: str = ""
-    trust: str | None = None
+    untrusted: bool = False
     home_id: str | None = None
     notes: tuple[Note, ...] = aside(())
 
@@ -127,7 +123,7 @@ class SaidLine:
     state: str = column("state", rare=True)
     content: str = column("", text=True, whole=True)
     origin: str = ""
-    trust: str | None = None
+    untrusted: bool = False
     hidden_by: int | None = None
     delegated_to: str | None = None
 
@@ -183,7 +179,7 @@ def _row(shown: Shown) -> Facts:
     row = shown.row
     common: dict[str, Any] = {
         "id": shown.name, "agent_identity": row.theme, "content": row.content, "hidden_by": row.hidden_by,
-        "metadata": dict(row.metadata), "origin": row.origin, "trust": row.trust, "home_id": row.home_id,
+        "metadata": dict(row.metadata), "origin": row.origin, "untrusted": row.untrusted, "home_id": row.home_id,
         "told_origin": origin_told(row), "notes": tuple(_advice(shown)),
         "vector": {"model": shown.model, "vectors": shown.vectors, "state": _vector_state(shown)},
     }  # fmt: skip
@@ -260,7 +256,7 @@ def _said(found: Transcript) -> list[SaidLine]:
     return [
         SaidLine(
             f"t{turn.id}", turn.at, turn.role, "hidden" if turn.hidden_by else "", turn.content, turn.origin,
-            turn.trust, turn.hidden_by, turn.metadata.get("delegated_to"),
+            turn.untrusted, turn.hidden_by, turn.metadata.get("delegated_to"),
         )
         for turn in found.turns
     ]  # fmt: skip
@@ -270,8 +266,12 @@ def origin_told(row: StoredMemory | StoredTurn) -> str:
     """Where a row comes from, in words."""
     tools = row.metadata.get("tools")
     read = f" ({', '.join(map(str, tools))})" if isinstance(tools, list) and tools else ""
-    told = [row.origin.replace("_", " "), TRUST.get(row.trust or "", row.trust or "not judged") + read]
-    return ", ".join([*told, f"home {row.home_id[:8]}"] if row.home_id else told)
+    told = [
+        row.origin.replace("_", " "),
+        f"untrusted: its exchange read a stranger's text{read}" if row.untrusted else "",
+        f"home {row.home_id[:8]}" if row.home_id else "",
+    ]
+    return ", ".join(filter(None, told))
 
 
 def _holders(homes: Mapping[str, str]) -> str:

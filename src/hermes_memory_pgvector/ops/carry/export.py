@@ -106,9 +106,13 @@ def fetched(connection: Connection, name: str, values: Mapping[str, Any]) -> Ite
     with connection.cursor(name="hermes_export") as cursor:
         cursor.itersize = PAGE_ROWS
         found: Any = cursor.execute(statement(name), values)
-        for kind, theme, whose, session, parent, content, at, metadata, trust, hidden in found:
+        for kind, theme, whose, session, parent, content, at, metadata, untrusted, hidden in found:
             place = {"target": whose} if kind == "memory" else {"session": session, "role": whose}
-            more = {"parent": parent, "trust": trust, "hidden": None if hidden is None else _time(hidden)}
+            more = {
+                "parent": parent,
+                "untrusted": untrusted or None,
+                "hidden": None if hidden is None else _time(hidden),
+            }
             yield {
                 "kind": kind, "theme": theme, **place, "content": content, "at": _time(at), "metadata": metadata or {},
             } | {name: value for name, value in more.items() if value is not None}  # fmt: skip

@@ -22,7 +22,7 @@ from hermes_memory_pgvector.ops.carry.intake import Found
 from hermes_memory_pgvector.postgres.conventions import EARLIEST
 from hermes_memory_pgvector.text.clean import capped, text_of, turn_digest
 from hermes_memory_pgvector.text.names import session_name, theme_name
-from hermes_memory_pgvector.values import TARGETS, AddMemory, AddTurn, Moment, Origin, Role, RowOrigin, Target, Trust
+from hermes_memory_pgvector.values import TARGETS, AddMemory, AddTurn, Moment, Origin, Role, RowOrigin, Target
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 WORDS = ("content", "memory", "text")
@@ -49,10 +49,10 @@ def moment_of(at: datetime) -> Moment:
 
 
 def memory(
-    theme: str, target: Target, content: str, at: datetime, metadata: Mapping[str, Any], trust: Trust | None = None
+    theme: str, target: Target, content: str, at: datetime, metadata: Mapping[str, Any], untrusted: bool = False
 ) -> AddMemory:
     """A memory that no home here holds in its file."""
-    return AddMemory(theme, target, content, moment_of(at), "", Origin.FILE, metadata, RowOrigin.IMPORT, trust)
+    return AddMemory(theme, target, content, moment_of(at), "", Origin.FILE, metadata, RowOrigin.IMPORT, untrusted)
 
 
 @dataclass(slots=True)
@@ -100,22 +100,22 @@ class Lines:
             raise ValueError("a turn has no role")
         is_turn = role is not None and kind in (None, "turn")
         # Somebody may be trusted less on the word of a file, and nobody more.
-        trust = Trust.UNTRUSTED if given.get("trust") == Trust.UNTRUSTED else None
-        item = self._turn(given, role, words, trust) if is_turn and role else self._memory(given, words, trust)
+        untrusted = given.get("untrusted") is True
+        item = self._turn(given, role, words, untrusted) if is_turn and role else self._memory(given, words, untrusted)
         if not item.content:
             self.left_out[NO_WORDS] += 1
             return None
         return Found(item, self._time(given["hidden"]) if given.get("hidden") else None)
 
-    def _memory(self, given: Mapping[str, Any], words: Any, trust: Trust | None) -> AddMemory:
+    def _memory(self, given: Mapping[str, Any], words: Any, untrusted: bool) -> AddMemory:
         target = given.get("target") or "memory"
         if target not in TARGETS:
             raise ValueError(f"unknown target {str(target)[:40]!r}")
         content = capped(text_of(words), self.settings.memory_max_chars)
         at = self._said_at(given) or self.undated
-        return memory(self._theme(given), target, content, at, _metadata(given), trust)
+        return memory(self._theme(given), target, content, at, _metadata(given), untrusted)
 
-    def _turn(self, given: Mapping[str, Any], role: Role, words: Any, trust: Trust | None) -> AddTurn:
+    def _turn(self, given: Mapping[str, Any], role: Role, words: Any, untrusted: bool) -> AddTurn:
         theme = self._theme(given)
         session = session_name(given.get("session") or given.get("session_id")) or UNNAMED_SESSION
         turn = turn_of(role, words, self.settings.turn_max_chars)
@@ -129,7 +129,7 @@ class Lines:
         return AddTurn(
             theme, session, role, content, ordinal, moment_of(at or self.undated), is_live=False,
             parent_session_id=session_name(given.get("parent")), metadata=_metadata(given), origin=RowOrigin.IMPORT,
-            trust=trust, is_dated=at is not None,
+            untrusted=untrusted, is_dated=at is not None,
         )  # fmt: skip
 
     def _theme(self, given: Mapping[str, Any]) -> str:

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Literal, NamedTuple
 
-from hermes_memory_pgvector.values import Trust
-
 AT_ONCE_US = 10_000
 """What the host writes in one go lies closer together than this."""
 
@@ -32,7 +30,6 @@ class Line:
     """Whether it is the host's summary of earlier messages."""
     is_rewound: bool = False
     """Whether the user has taken it back."""
-    trust: Trust | None = None
     tools: tuple[str, ...] = ()
     """The kinds of tools that make it untrusted."""
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from hermes_memory_pgvector.capture import identity
 from hermes_memory_pgvector.capture.host_store import MAX_ANCESTORS, wordings
 from hermes_memory_pgvector.capture.memory_events import delegation
-from hermes_memory_pgvector.capture.provenance import Judge, Seen
+from hermes_memory_pgvector.capture.provenance import Judge
 from hermes_memory_pgvector.capture.transcript import is_host_text, is_noise, turn_of
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.ops.carry.intake import Found, RowIntake
@@ -142,11 +142,11 @@ class StateImport:
 
     def _read(self, session: PastSession) -> list[SaidBefore]:
         """Take in what a session says; what was said in it and before it."""
-        lines, count, judge, seen = [], 0, Judge(self.intake.settings, session.source), Seen()
+        lines, count, judge = [], 0, Judge(self.intake.settings, session.source)
         for message in _without_reviews(self.past.messages(session.id)):
             count += message.role in ("user", "assistant")
-            judge.read(_as_told(message), seen)
-            line = self._line(message, session, judge, seen)
+            judge.read(_as_told(message))
+            line = self._line(message, session, judge)
             if line is not None:
                 lines.append(line)
         said, told = own_words(lines, self._told.get(session.parent_id, ()) if self._goes_on(session) else ())
@@ -167,7 +167,7 @@ class StateImport:
         self._take(session, theme, said)
         return told
 
-    def _line(self, message: PastMessage, session: PastSession, judge: Judge, seen: Seen) -> Line | None:
+    def _line(self, message: PastMessage, session: PastSession, judge: Judge) -> Line | None:
         """A message of user or assistant; None for tool traffic, drafts before tool calls, and talk in the room."""
         if message.is_observed or message.tool_calls or message.role not in ("user", "assistant"):
             return None
@@ -179,11 +179,9 @@ class StateImport:
         turn = turn_of(role, words, self.intake.settings.turn_max_chars)
         if turn is None:
             return None
-        judged = judge.of_user(turn.content) if role == "user" else seen.judgement()
+        tools = judge.of_user(turn.content) if role == "user" else judge.tools
         key = turn_digest(role, turn.content)
-        return Line(
-            message.id, role, turn.content, key, at_us, False, message.is_rewound, judged.trust, judged.tools
-        )  # fmt: skip
+        return Line(message.id, role, turn.content, key, at_us, False, message.is_rewound, tools)
 
     def _take(self, session: PastSession, theme: str, said: Sequence[Line]) -> None:
         settings, left_out = self.intake.settings, self.intake.tally.left_out
@@ -218,7 +216,7 @@ class StateImport:
             turn = AddTurn(
                 theme, session_name(session.id), line.role, line.content, counts[line.key],
                 Moment(line.at_us, line.at_us), is_live=False, parent_session_id=parent, metadata=metadata,
-                home_id=self.rules.home_id, origin=RowOrigin.IMPORT, trust=line.trust, is_dated=is_dated,
+                home_id=self.rules.home_id, origin=RowOrigin.IMPORT, untrusted=bool(line.tools), is_dated=is_dated,
             )  # fmt: skip
             self.intake.add(Found(turn, next_us=next_us))
         self._delegated(session, theme)

@@ -173,7 +173,7 @@ class Drafter:
         if former is None:
             return {"metadata": self._metadata}
         kept = {name: former.metadata[name] for name in ("session_id", "tools") if name in former.metadata}
-        return {"metadata": {**kept, **self._metadata}, "trust": former.trust}
+        return {"metadata": {**kept, **self._metadata}, "untrusted": former.untrusted}
 
     def _exchange(self, found: Standing, new: str | None) -> None:
         from hermes_memory_pgvector.mirror.edit_file import Exchange

@@ -11,7 +11,7 @@ from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal.operation import Command, Facts, Note, aside, column, command
 from hermes_memory_pgvector.terminal.parse import RecordName
 from hermes_memory_pgvector.text.names import theme_name
-from hermes_memory_pgvector.values import Kind, Question, Scope, Trust, is_private_theme
+from hermes_memory_pgvector.values import Kind, Question, Scope, is_private_theme
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.deadline import Deadline
@@ -52,7 +52,6 @@ def lost(
 
     with memory.engine() as engine:
         settings = engine.settings
-        trust = settings.prefetch_trust
         question = Question(
             text=query.strip()[: settings.query_max_chars],
             kind=Kind.MEMORY if name.letter == "m" else Kind.TURN,
@@ -62,7 +61,7 @@ def lost(
             since=since,
             until=until,
             is_ambient=prefetch,
-            trust=trust if prefetch and trust != "all" else None,
+            trusted_only=prefetch and settings.prefetch_trust == "trusted",
             now=datetime.now(UTC),
         )
         if prefetch:
@@ -131,8 +130,8 @@ def _stage(search: _Search, session: str | None) -> Lost:
     before = None if session is None else _shown_before(search, session)
     if before is not None:
         return search.lost("already shown", f"session {session} was given it in answer {before}; it is not repeated")
-    if question.trust and (row.trust == Trust.UNTRUSTED or (question.trust, row.trust) == ("strict", Trust.EXPOSED)):
-        told = f"it is {row.trust}, and prefetch_trust keeps that from being offered unasked; the tools find it"
+    if question.trusted_only and row.untrusted:
+        told = "it is untrusted, and prefetch_trust keeps that from being offered unasked; the tools find it"
         return search.lost("untrusted", told)
     return _looked_for(search, shown)
 

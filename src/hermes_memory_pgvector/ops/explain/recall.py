@@ -67,7 +67,7 @@ class HitLine:
     session_id: str | None = None
     role: str | None = None
     origin: str = ""
-    trust: str | None = None
+    untrusted: bool = False
     before: Beside | None = column("before", below=True, rare=True, show=lambda turn: turn.told)
     after: Beside | None = column("after", below=True, rare=True, show=lambda turn: turn.told)
 
@@ -183,16 +183,15 @@ def line_of(hit: Hit, shape: type[Shown], **more: Any) -> Shown:
     """A hit as it is shown."""
     from hermes_memory_pgvector.text.excerpt import excerpt, one_line
 
-    is_untrusted = hit.trust == "untrusted"
-    odd = "" if hit.origin in (hit.role, *USUAL_ORIGINS) or is_untrusted else hit.origin.replace("_", " ")
-    tools = f": {', '.join(hit.tools)}" if is_untrusted and hit.tools else ""
+    odd = "" if hit.origin in (hit.role, *USUAL_ORIGINS) or hit.untrusted else hit.origin.replace("_", " ")
+    tools = f": {', '.join(hit.tools)}" if hit.untrusted and hit.tools else ""
     return shape(
         id=f"{'m' if hit.target else 't'}{hit.id}",
         whose=WHOSE[hit.target] if hit.target else hit.role or "",
         agent_identity=hit.theme,
         ts=hit.ts,
         score=None if hit.score is None else round(hit.score, 4),
-        state=f"untrusted{tools}" if is_untrusted else odd,
+        state=f"untrusted{tools}" if hit.untrusted else odd,
         excerpt=excerpt(one_line(hit.content), hit.words, EXCERPT_CHARS),
         content=hit.content,
         kind=hit.kind.value,
@@ -200,7 +199,7 @@ def line_of(hit: Hit, shape: type[Shown], **more: Any) -> Shown:
         session_id=hit.session_id,
         role=hit.role,
         origin=hit.origin,
-        trust=hit.trust,
+        untrusted=hit.untrusted,
         before=_beside(hit.before),
         after=_beside(hit.after),
         **more,

@@ -11,7 +11,7 @@ ORDER BY turn.ts, turn.id;
 --
 -- theme: null to look into all; id.
 SELECT entry.agent_identity, entry.id, entry.target, entry.content, entry.created_at, entry.updated_at, entry.metadata,
-       entry.hidden_by, pending.attempts, hermes_origin_of_memory(entry.origin, entry.metadata), entry.trust, entry.home_id,
+       entry.hidden_by, pending.attempts, hermes_origin_of_memory(entry.origin, entry.metadata), entry.untrusted, entry.home_id,
        coalesce((SELECT jsonb_object_agg(held.home, held.how -> 'o') FROM jsonb_each(entry.homes) AS held (home, how)), '{}'::jsonb)
 FROM (SELECT theme AS agent_identity FROM hermes_themes WHERE %(theme)s::text IS NULL OR theme = %(theme)s::text) AS theme
 JOIN memory_entries AS entry ON entry.agent_identity = theme.agent_identity AND entry.id = %(id)s::bigint
@@ -24,7 +24,7 @@ LEFT JOIN pending_vectors AS pending
 --
 -- theme: null to look into all; id.
 SELECT turn.agent_identity, turn.id, turn.session_id, turn.role, turn.content, turn.ts, turn.metadata, turn.hidden_by,
-       turn.parent_session_id, pending.attempts, hermes_origin_of_turn(turn.origin, turn.role), turn.trust, turn.home_id
+       turn.parent_session_id, pending.attempts, hermes_origin_of_turn(turn.origin, turn.role), turn.untrusted, turn.home_id
 FROM (SELECT theme AS agent_identity FROM hermes_themes WHERE %(theme)s::text IS NULL OR theme = %(theme)s::text) AS theme
 JOIN conversations AS turn ON turn.agent_identity = theme.agent_identity AND turn.id = %(id)s::bigint
 LEFT JOIN pending_vectors AS pending
@@ -35,7 +35,7 @@ LEFT JOIN pending_vectors AS pending
 -- What came on each day from a time on, and how much of it a stranger's text may have shaped. theme: null for all.
 SELECT (row.at AT TIME ZONE 'UTC')::date, count(*) FILTER (WHERE row.kind = 'memory'),
        count(*) FILTER (WHERE row.kind = 'turn'),
-       count(*) FILTER (WHERE row.trust = 'untrusted' AND row.hidden_by IS NULL),
+       count(*) FILTER (WHERE row.untrusted AND row.hidden_by IS NULL),
        count(*) FILTER (WHERE row.hidden_by IS NOT NULL)
 FROM hermes_rows AS row
 WHERE row.at >= %(since)s::timestamptz AND (%(theme)s::text IS NULL OR row.theme = %(theme)s::text)
@@ -56,12 +56,12 @@ CROSS JOIN LATERAL (
 --
 -- theme, origin: null for all; kinds; since, before, before_kind, before_id: null for open, the place itself is not included.
 SELECT found.kind, found.id, found.theme, found.at, found.content, found.whose, found.session_id, found.hidden_by, found.origin,
-       found.trust, found.home_id
+       found.untrusted, found.home_id
 FROM (SELECT theme FROM hermes_themes WHERE %(theme)s::text IS NULL OR theme = %(theme)s::text) AS known
 CROSS JOIN LATERAL (
     SELECT * FROM hermes_rows AS stored
     WHERE stored.theme = known.theme AND stored.kind = ANY (%(kinds)s::text[])
-      AND (%(origin)s::text IS NULL OR hermes_is_from(stored.origin, stored.trust, stored.metadata, %(origin)s::text))
+      AND (%(origin)s::text IS NULL OR hermes_is_from(stored.origin, stored.untrusted, stored.metadata, %(origin)s::text))
       AND (%(since)s::timestamptz IS NULL OR stored.at >= %(since)s::timestamptz)
       AND (%(before)s::timestamptz IS NULL OR stored.at <= %(before)s::timestamptz
            AND (stored.at, stored.kind, stored.id) < (%(before)s::timestamptz, %(before_kind)s::text, %(before_id)s::bigint))
@@ -100,7 +100,7 @@ ORDER BY found.last_at DESC, found.last_id DESC LIMIT %(limit)s::integer;
 -- tail_turns --
 -- Turns that were stored lately: ids above a number, of one theme or of all.
 SELECT found.kind, found.id, found.theme, found.at, found.content, found.whose, found.session_id, found.hidden_by, found.origin,
-       found.trust, found.home_id
+       found.untrusted, found.home_id
 FROM (SELECT theme FROM hermes_themes WHERE %(theme)s::text IS NULL OR theme = %(theme)s::text) AS known
 CROSS JOIN LATERAL (
     SELECT * FROM hermes_rows AS stored
@@ -124,7 +124,7 @@ ORDER BY memories + turns DESC, theme;
 -- transcript --
 -- The turns of a session in order, after a place in time.
 SELECT turn.agent_identity, turn.id, turn.session_id, turn.role, turn.content, turn.ts, turn.metadata, turn.hidden_by,
-       turn.parent_session_id, pending.attempts, hermes_origin_of_turn(turn.origin, turn.role), turn.trust, turn.home_id
+       turn.parent_session_id, pending.attempts, hermes_origin_of_turn(turn.origin, turn.role), turn.untrusted, turn.home_id
 FROM conversations AS turn
 LEFT JOIN pending_vectors AS pending
   ON pending.agent_identity = turn.agent_identity AND pending.kind = 'turn' AND pending.id = turn.id

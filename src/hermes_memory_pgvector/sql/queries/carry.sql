@@ -70,7 +70,7 @@ ORDER BY 2, 1, 4, 7;
 SELECT row.kind, row.theme, row.whose, row.session_id,
        CASE WHEN row.kind = 'turn' THEN (SELECT turn.parent_session_id FROM conversations AS turn
                                          WHERE turn.agent_identity = row.theme AND turn.id = row.id) END AS parent,
-       row.content, row.at, row.metadata, row.trust,
+       row.content, row.at, row.metadata, row.untrusted,
        (SELECT rule.at FROM hidden AS rule WHERE rule.id = row.hidden_by) AS hidden
 FROM hermes_rows AS row
 WHERE (%(theme)s::text IS NULL OR row.theme = %(theme)s::text)

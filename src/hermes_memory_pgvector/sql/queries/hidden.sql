@@ -122,7 +122,7 @@ UPDATE memory_entries AS entry SET hidden_by = (
     WHERE rule.is_open AND rule.undone_at IS NULL
       AND hermes_is_within(rule.theme, rule.session_id, rule.origin, rule.since, rule.until, entry.agent_identity,
                            entry.metadata ->> 'session_id', hermes_origin_of_memory(entry.origin, entry.metadata),
-                           entry.trust, entry.metadata, entry.updated_at))
+                           entry.untrusted, entry.metadata, entry.updated_at))
 FROM unnest(%(themes)s::text[], %(ids)s::bigint[]) AS given (theme, id)
 WHERE entry.agent_identity = given.theme AND entry.id = given.id AND entry.hidden_by IS NOT NULL
 RETURNING entry.agent_identity, entry.id, entry.hidden_by IS NULL;
@@ -134,7 +134,7 @@ UPDATE conversations AS turn SET hidden_by = (
     SELECT min(rule.id) FROM hidden AS rule
     WHERE rule.is_open AND rule.undone_at IS NULL
       AND hermes_is_within(rule.theme, rule.session_id, rule.origin, rule.since, rule.until, turn.agent_identity,
-                           turn.session_id, hermes_origin_of_turn(turn.origin, turn.role), turn.trust, turn.metadata, turn.ts))
+                           turn.session_id, hermes_origin_of_turn(turn.origin, turn.role), turn.untrusted, turn.metadata, turn.ts))
 FROM unnest(%(themes)s::text[], %(ids)s::bigint[]) AS given (theme, id)
 WHERE turn.agent_identity = given.theme AND turn.id = given.id AND turn.hidden_by IS NOT NULL
 RETURNING turn.agent_identity, turn.id, turn.session_id, turn.ts, turn.hidden_by IS NULL;
@@ -149,6 +149,6 @@ SELECT count(*) FILTER (WHERE kind = 'turn'), count(*) FILTER (WHERE kind = 'mem
 -- The rows within bounds that somebody names, the newest first; null for no such bound.
 SELECT stored.kind, stored.theme, stored.id, stored.hidden_by IS NOT NULL FROM hermes_rows AS stored
 WHERE hermes_is_within(%(theme)s::text, %(session_id)s::text, %(origin)s::text, %(since)s::timestamptz, %(until)s::timestamptz,
-                       stored.theme, coalesce(stored.session_id, stored.metadata ->> 'session_id'), stored.origin, stored.trust,
+                       stored.theme, coalesce(stored.session_id, stored.metadata ->> 'session_id'), stored.origin, stored.untrusted,
                        stored.metadata, stored.at)
 ORDER BY stored.at DESC, stored.kind DESC, stored.id DESC;

@@ -1,6 +1,6 @@
 -- all_operations --
 -- Every operation on this theme's memories, in order.
-SELECT order_us, writer, seq, part, action, content, old_text, previous, home_id, origin, at, metadata, written_by, trust
+SELECT order_us, writer, seq, part, action, content, old_text, previous, home_id, origin, at, metadata, written_by, untrusted
 FROM memory_operations
 WHERE agent_identity = %(theme)s AND target = %(target)s
 ORDER BY order_us, writer, seq, part;
@@ -26,7 +26,7 @@ DELETE FROM memory_entries WHERE agent_identity = %(theme)s AND id = ANY (%(ids)
 
 -- entries --
 -- The entries of a theme and target.
-SELECT id, content, created_at, updated_at, metadata, hidden_by, origin, home_id, trust, homes
+SELECT id, content, created_at, updated_at, metadata, hidden_by, origin, home_id, untrusted, homes
 FROM memory_entries
 WHERE agent_identity = %(theme)s AND target = %(target)s;
 
@@ -48,7 +48,7 @@ ORDER BY given.number, entry.agent_identity;
 -- Adds entries to a theme, the hidden ones without words to find them by; answers the id of each. One that gets other
 -- words keeps the id it had.
 INSERT INTO memory_entries (agent_identity, id, target, content, created_at, updated_at, metadata, homes, hidden_by,
-                            origin, home_id, trust)
+                            origin, home_id, untrusted)
 SELECT %(theme)s, coalesce(new.id, nextval('memory_entries_id_seq')), %(target)s, new.content, new.created_at, new.updated_at,
        new.metadata::jsonb, new.homes::jsonb,
        coalesce(new.hidden_by, (
@@ -57,11 +57,11 @@ SELECT %(theme)s, coalesce(new.id, nextval('memory_entries_id_seq')), %(target)s
              AND hermes_is_within(rule.theme, rule.session_id, rule.origin, rule.since, rule.until, %(theme)s,
                                   new.metadata::jsonb ->> 'session_id',
                                   hermes_origin_of_memory(new.origin, new.metadata::jsonb),
-                                  new.trust, new.metadata::jsonb, new.updated_at))), new.origin, nullif(new.home_id, ''), new.trust
+                                  new.untrusted, new.metadata::jsonb, new.updated_at))), new.origin, nullif(new.home_id, ''), new.untrusted
 FROM unnest(%(ids)s::bigint[], %(contents)s::text[], %(created)s::timestamptz[], %(updated)s::timestamptz[],
             %(metadata)s::text[], %(holders)s::text[], %(hidden)s::bigint[], %(origins)s::text[],
-            %(home_ids)s::text[], %(trusts)s::text[])
-     WITH ORDINALITY AS new (id, content, created_at, updated_at, metadata, homes, hidden_by, origin, home_id, trust,
+            %(home_ids)s::text[], %(untrusted)s::boolean[])
+     WITH ORDINALITY AS new (id, content, created_at, updated_at, metadata, homes, hidden_by, origin, home_id, untrusted,
                              place)
 ORDER BY new.place
 RETURNING id;
@@ -71,32 +71,32 @@ RETURNING id;
 -- Records memory operations of one theme once; answers which of them were new.
 INSERT INTO memory_operations
     (agent_identity, target, order_us, writer, seq, part, action, content, old_text, previous, home_id, origin, at, metadata,
-     written_by, trust)
+     written_by, untrusted)
 SELECT %(theme)s, %(target)s, given.order_us, given.writer, given.seq, given.part, given.action, given.content, given.old_text,
-       given.previous, given.home_id, given.origin, given.at, given.metadata::jsonb, given.written_by, given.trust
+       given.previous, given.home_id, given.origin, given.at, given.metadata::jsonb, given.written_by, given.untrusted
 FROM unnest(%(orders)s::bigint[], %(writers)s::text[], %(seqs)s::bigint[], %(parts)s::integer[], %(actions)s::text[],
             %(contents)s::text[], %(old_texts)s::text[], %(previous)s::text[], %(home_ids)s::text[], %(origins)s::text[],
-            %(ats)s::timestamptz[], %(metadata)s::text[], %(written_by)s::text[], %(trusts)s::text[])
+            %(ats)s::timestamptz[], %(metadata)s::text[], %(written_by)s::text[], %(untrusted)s::boolean[])
      AS given (order_us, writer, seq, part, action, content, old_text, previous, home_id, origin, at, metadata,
-               written_by, trust)
+               written_by, untrusted)
 ON CONFLICT DO NOTHING
 RETURNING writer, seq, part;
 
 
--- judge_entries --
--- Notes how far to trust entries whose words are those that these calls of the memory tool wrote.
+-- distrust_entries --
+-- Marks the entries whose words are those that these calls of the memory tool wrote.
 --
--- theme; session_id; calls; at: when the turn ended; trust; tools: a JSON object that joins the metadata.
-UPDATE memory_entries SET trust = %(trust)s, metadata = metadata || %(tools)s::jsonb
+-- theme; session_id; calls; at: when the turn ended; tools: a JSON object that joins the metadata.
+UPDATE memory_entries SET untrusted = true, metadata = metadata || %(tools)s::jsonb
 WHERE agent_identity = %(theme)s AND metadata ->> 'session_id' = %(session_id)s
   AND metadata ->> 'tool_call_id' = ANY (%(calls)s::text[]) AND updated_at <= %(at)s::timestamptz;
 
 
--- judge_operations --
--- Notes how far to trust what these calls of the memory tool wrote, where it is kept as operations.
+-- distrust_operations --
+-- Marks what these calls of the memory tool wrote, where it is kept as operations.
 --
--- theme; session_id; calls; at: when the turn ended; trust; tools: a JSON object that joins the metadata.
-UPDATE memory_operations SET trust = %(trust)s, metadata = metadata || %(tools)s::jsonb
+-- theme; session_id; calls; at: when the turn ended; tools: a JSON object that joins the metadata.
+UPDATE memory_operations SET untrusted = true, metadata = metadata || %(tools)s::jsonb
 WHERE agent_identity = %(theme)s AND metadata ->> 'session_id' = %(session_id)s
   AND metadata ->> 'tool_call_id' = ANY (%(calls)s::text[]) AND action <> 'remove'
   AND at <= %(at)s::timestamptz;

@@ -57,8 +57,8 @@ SELECT NULL::text AS agent_identity, NULL::bigint AS id, NULL::double precision 
 -- a model's vectors or none, and one theme or all.
 --
 -- theme: under the name it has now; is_own: whether it is the asker's own, as nobody else follows an old name into a private
--- theme. narrow: sessions or targets, null for all. since, until: null for open, until is exclusive. trust: null for all,
--- 'trusted' for what is not untrusted, 'strict' for what is not exposed either. text: the question, empty to search by
+-- theme. narrow: sessions or targets, null for all. since, until: null for open, until is exclusive. trusted_only.
+-- text: the question, empty to search by
 -- meaning alone; asking: words that count half. mean, sd: the cosine of unrelated texts in this model. times: where a time
 -- is asked for, words that speak of one, as to_tsquery takes them. speaker, names (a pattern),
 -- period_start, period_end: who and when the question names. is_ambient: nobody asked. min_similarity: null
@@ -75,7 +75,7 @@ WITH here AS MATERIALIZED (
                           %(theme)s::text) AS theme) AS named
 ), left_out AS MATERIALIZED (
     SELECT r.id FROM here JOIN {texts} AS r ON {theme of r}
-    WHERE %(trust)s::text IS NOT NULL AND r.trust IN ('untrusted', 'exposed') AND (r.trust = 'untrusted' OR %(trust)s::text = 'strict')
+    WHERE %(trusted_only)s::boolean AND r.untrusted
 ), placed AS MATERIALIZED (
     SELECT r.id FROM here JOIN {texts} AS r ON {theme of r}
     WHERE %(narrow)s::text[] IS NOT NULL AND r.{place} = ANY (%(narrow)s::text[])
@@ -120,7 +120,7 @@ WITH here AS MATERIALIZED (
     UNION ALL
     SELECT w.agent_identity, w.id, {similarity}, 1 FROM worded AS w WHERE w.id NOT IN (SELECT n.id FROM near AS n)
 ), measured AS MATERIALIZED (
-    SELECT r.agent_identity, r.id, r.{ts} AS ts, r.{place} AS place, {role} AS role, r.content, {origin} AS origin, r.trust, {unattended} AS is_unattended,
+    SELECT r.agent_identity, r.id, r.{ts} AS ts, r.{place} AS place, {role} AS role, r.content, {origin} AS origin, r.untrusted, {unattended} AS is_unattended,
            r.metadata -> 'tools' AS tools, c.copies, (1 - c.distance)::real AS similarity,
            (1 - c.distance - %(mean)s::real) / %(sd)s::real AS meaning, words.bits,
            -- Long texts contain many words by chance.
@@ -174,7 +174,7 @@ WITH here AS MATERIALIZED (
 )
 SELECT o.agent_identity, o.id, o.ts, o.content, o.similarity, o.meaning::real AS meaning,
        CASE WHEN o.is_rival THEN o.ranks[o.newness] ELSE o.final_rank END AS rank, o.count, o.place,
-       o.role, o.origin, o.trust, o.tools,
+       o.role, o.origin, o.untrusted, o.tools,
        ARRAY(SELECT t.lexeme FROM term AS t WHERE o.bits & t.bit > 0 ORDER BY t.share DESC) AS words,
        coalesce((SELECT sum(t.share) FROM term AS t WHERE o.bits & t.bit > 0), 0)::real AS words_share,
        CASE WHEN %(wants_terms)s::boolean THEN (

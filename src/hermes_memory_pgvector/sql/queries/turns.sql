@@ -17,18 +17,18 @@ ORDER BY earlier.ts, earlier.id;
 -- named twice, which costs nothing: a planner that believes a theme to have one session might else walk through the
 -- theme's timeline instead of the session's.
 SELECT hit.place, beside.side, beside.role, beside.ts, left(beside.content, %(chars)s::integer) AS content,
-       beside.is_untrusted
+       beside.untrusted
 FROM unnest(%(themes)b::text[], %(session_ids)b::text[], %(ts)b::timestamptz[], %(ids)b::bigint[])
      WITH ORDINALITY AS hit (theme, session_id, ts, id, place)
 CROSS JOIN LATERAL (
-    (SELECT 'before' AS side, c.role, c.ts, c.content, c.trust IS NOT DISTINCT FROM 'untrusted' AS is_untrusted
+    (SELECT 'before' AS side, c.role, c.ts, c.content, c.untrusted
      FROM conversations AS c
      WHERE c.agent_identity = hit.theme AND c.session_id = hit.session_id
        AND c.session_id BETWEEN hit.session_id AND hit.session_id AND (c.ts, c.id) < (hit.ts, hit.id)
        AND c.hidden_by IS NULL
      ORDER BY c.ts DESC, c.id DESC LIMIT 1)
     UNION ALL
-    (SELECT 'after', c.role, c.ts, c.content, c.trust IS NOT DISTINCT FROM 'untrusted' FROM conversations AS c
+    (SELECT 'after', c.role, c.ts, c.content, c.untrusted FROM conversations AS c
      WHERE c.agent_identity = hit.theme AND c.session_id = hit.session_id
        AND c.session_id BETWEEN hit.session_id AND hit.session_id AND (c.ts, c.id) > (hit.ts, hit.id)
        AND c.hidden_by IS NULL
@@ -83,28 +83,28 @@ WHERE turn.agent_identity = %(theme)s AND turn.session_id = %(session_id)s AND t
 --
 -- Arrays of equal length, one element per turn: themes, session_ids, roles, contents, ts, metadata (JSON text),
 -- parent_session_ids (empty where there is none), digests, ordinals (0: the next),
--- lives (whether it was reported as it was said), befores (what was said just before), home_ids, origins, trusts (empty where not known). window: in seconds.
+-- lives (whether it was reported as it was said), befores (what was said just before), home_ids, origins (empty where not known), untrusted. window: in seconds.
 INSERT INTO conversations
     (agent_identity, session_id, role, content, ts, metadata, parent_session_id, digest, ordinal, before, home_id, origin,
-     trust, hidden_by)
+     untrusted, hidden_by)
 SELECT given.theme, given.session_id, given.role, given.content, given.ts, given.metadata::jsonb,
        nullif(given.parent_session_id, ''), given.digest,
        CASE WHEN given.ordinal > 0 THEN given.ordinal ELSE coalesce(known.last, 0) + 1 END,
        CASE WHEN given.by_rule IS NULL THEN given.before ELSE '' END,
-       nullif(given.home_id, ''), nullif(given.origin, ''), nullif(given.trust, ''), given.by_rule
+       nullif(given.home_id, ''), nullif(given.origin, ''), given.untrusted, given.by_rule
 FROM (
     SELECT one.*, (
         SELECT min(rule.id) FROM hidden AS rule
         WHERE rule.is_open AND rule.undone_at IS NULL
           AND hermes_is_within(rule.theme, rule.session_id, rule.origin, rule.since, rule.until, one.theme, one.session_id,
-                               hermes_origin_of_turn(nullif(one.origin, ''), one.role), nullif(one.trust, ''),
+                               hermes_origin_of_turn(nullif(one.origin, ''), one.role), one.untrusted,
                                one.metadata::jsonb, one.ts)) AS by_rule
     FROM unnest(
         %(themes)b::text[], %(session_ids)b::text[], %(roles)b::text[], %(contents)b::text[], %(ts)b::timestamptz[],
         %(metadata)b::text[], %(parent_session_ids)b::text[], %(digests)s::bytea[], %(ordinals)b::integer[], %(lives)b::boolean[],
-        %(befores)b::text[], %(home_ids)b::text[], %(origins)b::text[], %(trusts)b::text[]
+        %(befores)b::text[], %(home_ids)b::text[], %(origins)b::text[], %(untrusted)b::boolean[]
     ) WITH ORDINALITY AS one (theme, session_id, role, content, ts, metadata, parent_session_id, digest, ordinal, is_live,
-                              before, home_id, origin, trust, place)
+                              before, home_id, origin, untrusted, place)
 ) AS given
 -- Looked up together: in a young table the planner may read a session for each turn of it.
 LEFT JOIN (
