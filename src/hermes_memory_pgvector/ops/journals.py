@@ -204,8 +204,24 @@ def writers(home: Path) -> list[str]:
     """The names of all journals."""
     from hermes_memory_pgvector.journal import Journal
 
-    place = data_folder(home) / FOLDER_NAME
+    place = folder_of(home)
     return Journal(place, max_bytes=MEBIBYTE).writers() if place.is_dir() else []
+
+
+def living(home: Path) -> list[str]:
+    """The journals of a home whose processes live."""
+    from hermes_memory_pgvector.journal.lock import WriterLock
+    from hermes_memory_pgvector.journal.segment import list_directory
+
+    folder = folder_of(home)
+    found = []
+    for writer in sorted(list_directory(folder).locks) if folder.is_dir() else ():
+        lock = WriterLock.take(folder, writer, create=False)
+        if lock is not None:
+            lock.release()
+        elif (folder / f"{writer}.lock").exists():
+            found.append(writer)
+    return found
 
 
 def users_of(home: Path) -> list[str]:
@@ -213,18 +229,10 @@ def users_of(home: Path) -> list[str]:
 
     One that has just started has not said who it is yet, but holds the lock of its journal from its first write on.
     """
-    from hermes_memory_pgvector.journal.lock import WriterLock
-    from hermes_memory_pgvector.journal.segment import list_directory
-
     named = [f"{each.command} {each.pid}" for each in status_file.read_all(data_folder(home))]
-    journal = data_folder(home) / FOLDER_NAME
-    if named or not journal.is_dir():
-        return named
-    for writer in sorted(list_directory(journal).locks):
-        lock = WriterLock.take(journal, writer, create=False)
-        if lock is None:
-            if (journal / f"{writer}.lock").exists():
-                return [UNNAMED]
-        else:
-            lock.release()
-    return []
+    return named or [UNNAMED] * bool(living(home))
+
+
+def folder_of(home: Path) -> Path:
+    """Where the journals of a home are."""
+    return data_folder(home) / FOLDER_NAME

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_memory_pgvector.terminal.operation import column
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Parsed
@@ -14,7 +16,19 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.postgres.pool import Connection, Pool
     from hermes_memory_pgvector.runtime.engine import Engine
 
-READ_SECONDS = 60.0
+READ_SECONDS: Final = 60.0
+REWRITE_SECONDS: Final = 6 * 3600.0
+GATE_SECONDS: Final = 70.0
+"""A little longer than a writer's batch may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRow:
+    """A row that a change concerns."""
+
+    id: str = column("id")
+    agent_identity: str = column("theme")
+    content: str = column("text", text=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,39 +48,36 @@ class Memory:
 
         return load(self.home)
 
-    @contextmanager
-    def reading(self, theme: str | None = None, seconds: float | None = None) -> Iterator[Connection]:
+    def reading(self, theme: str | None = None, seconds: float | None = None) -> AbstractContextManager[Connection]:
         """A connection to a database that has our schema; a theme that is named has to exist."""
-        from hermes_memory_pgvector.deadline import Deadline
-        from hermes_memory_pgvector.ops import known_themes
-        from hermes_memory_pgvector.store import schema
-
         allowed = seconds or self.seconds
-        with (
-            self.pool() as pool,
-            pool.transaction(Deadline.after(allowed), pause_seconds=allowed) as connection,
-        ):
-            schema.verify(connection)
-            if theme is not None:
-                known_themes.require(connection, theme)
-            yield connection
+        return self._transaction(theme, allowed, pause_seconds=allowed)
 
-    @contextmanager
-    def changing(self, theme: str | None = None, *, waits: bool = False) -> Iterator[Connection]:
+    def changing(self, theme: str | None = None, *, waits: bool = False) -> AbstractContextManager[Connection]:
         """A transaction on a database that has our schema; an error takes everything back.
 
         With `waits`, something else may be waited for in it.
         """
+        return self._transaction(theme, self.seconds, **({"pause_seconds": self.seconds} if waits else {}))
+
+    @contextmanager
+    def rewriting(self, theme: str | None = None, *, execute: bool) -> Iterator[Connection]:
+        """A transaction that may take hours; with `execute`, nobody stores anything beside it."""
+        from hermes_memory_pgvector.store import gate
+
+        seconds = REWRITE_SECONDS
+        with self._transaction(theme, seconds, pause_seconds=seconds, lock_seconds=GATE_SECONDS) as connection:
+            if execute:
+                gate.close(connection)
+            yield connection
+
+    @contextmanager
+    def _transaction(self, theme: str | None, seconds: float, **limits: Any) -> Iterator[Connection]:
         from hermes_memory_pgvector.deadline import Deadline
         from hermes_memory_pgvector.ops import known_themes
-        from hermes_memory_pgvector.postgres.pool import PAUSE_SECONDS
         from hermes_memory_pgvector.store import schema
 
-        pause = self.seconds if waits else PAUSE_SECONDS
-        with (
-            self.pool() as pool,
-            pool.transaction(Deadline.after(self.seconds), pause_seconds=pause) as connection,
-        ):
+        with self.pool() as pool, pool.transaction(Deadline.after(seconds), **limits) as connection:
             schema.verify(connection)
             if theme is not None:
                 known_themes.require(connection, theme)

@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from hermes_memory_pgvector.errors import CareError, UsageError
-from hermes_memory_pgvector.ops.memory import Memory
+from hermes_memory_pgvector.ops.memory import Memory, NamedRow
 from hermes_memory_pgvector.terminal import parse
-from hermes_memory_pgvector.terminal.operation import Note, Operation, Option, Plan, column, command
+from hermes_memory_pgvector.terminal.operation import Note, Operation, Option, Plan, command
 from hermes_memory_pgvector.terminal.parse import RecordName
 from hermes_memory_pgvector.values import NAMED_ORIGINS, Kind
 
@@ -21,15 +21,6 @@ if TYPE_CHECKING:
 
 SAMPLES = 5
 NOUNS = {Kind.MEMORY: "memories", Kind.TURN: "turns"}
-
-
-@dataclass(frozen=True, slots=True)
-class MutedRow:
-    """A row that is hidden or shown again."""
-
-    id: str = column("id")
-    agent_identity: str = column("theme")
-    content: str = column("text", text=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +157,12 @@ def _named(connection: Connection, names: Sequence[RecordName], theme: str | Non
     }  # fmt: skip
 
 
-def _samples(connection: Connection, keys: Collection[Key]) -> list[MutedRow]:
+def _samples(connection: Connection, keys: Collection[Key]) -> list[NamedRow]:
     from hermes_memory_pgvector.ops.row import find
 
     few = list(keys)[:SAMPLES]
     rows = [find(connection, parse.row_name(name_of(key)), key.theme) for key in few]
-    return [MutedRow(name_of(key), key.theme, row.content) for key, row in zip(few, rows, strict=True)]
+    return [NamedRow(name_of(key), key.theme, row.content) for key, row in zip(few, rows, strict=True)]
 
 
 def _notes_on_files(connection: Connection, keys: Collection[Key]) -> list[Note]:
@@ -232,5 +223,5 @@ MUTE = Operation(
     ),
     group="correct",
     changes=True,
-    rows=(MutedRow,),
+    rows=(NamedRow,),
 )  # fmt: skip

@@ -7,9 +7,7 @@ database that is restored gets the marks of its installation, and whatever has o
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -18,7 +16,7 @@ from typing import Final
 
 from hermes_memory_pgvector import files
 from hermes_memory_pgvector.config.settings_file import data_folder
-from hermes_memory_pgvector.ops.forget import marked, rows
+from hermes_memory_pgvector.ops.forget import rows
 from hermes_memory_pgvector.ops.forget.rows import Findings
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.store import gate, marks, receipts
@@ -66,33 +64,22 @@ def apply(connection: Connection, folders: Iterable[Path]) -> Findings:
     if not by_receipt:
         return Findings()
     told = {mark: until for made in by_receipt.values() for mark, until in made.items()}
-    found = marked.find(connection, gate.look(connection), told)
+    found = rows.find_marked(connection, gate.look(connection), told)
     rows.erase(connection, found, ())
     return found
 
 
-def _add(folder: Path, told: Iterable[str]) -> None:
-    handle = os.open(folder / NAME, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    with open(handle, "a+b") as file:  # noqa: PTH123 - a descriptor
-        files.give(file.fileno(), files.owner_of(folder))
-        fcntl.flock(file, fcntl.LOCK_EX)
-        file.seek(0)
-        before = file.read()
-        known = set(before.decode("utf-8", "replace").split("\n"))
-        missing = [line for line in told if line not in known]
-        if not missing:
-            return
-        # The machine may have ended while a line was written.
-        begin = "\n" if before and not before.endswith(b"\n") else ""
-        file.write((begin + "\n".join(missing) + "\n").encode())
-        file.flush()
-        os.fsync(file.fileno())
+def _add(folder: Path, told: Sequence[str]) -> None:
+    path = folder / NAME
+    known = dict.fromkeys(path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else ())
+    if set(told) - set(known):
+        text = "".join(f"{line}\n" for line in known | dict.fromkeys(told))
+        files.replace(path, text.encode(), owner=files.owner_of(folder))
 
 
 def _lines(path: Path) -> Iterator[tuple[str, bytes, datetime, int]]:
-    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else ():
         words = line.split()
-        # The machine may have ended while a line was written.
         if len(words) == len(("key", "mark", "until", "receipt")):
             key, mark, until, receipt = words
             yield key, bytes.fromhex(mark), EPOCH + timedelta(microseconds=int(until)), int(receipt)

@@ -7,32 +7,28 @@ in a new file. What ended processes have left is stored from here. What does nei
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hermes_memory_pgvector.config.home import ID_NAME, home_id, homes_of
-from hermes_memory_pgvector.config.settings import MEBIBYTE
 from hermes_memory_pgvector.config.settings_file import data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.journal import Journal, Record, codec
-from hermes_memory_pgvector.journal.lock import WriterLock
 from hermes_memory_pgvector.journal.segment import list_directory
-from hermes_memory_pgvector.ops import parts
-from hermes_memory_pgvector.ops.journals import FOLDER_NAME
+from hermes_memory_pgvector.ops import journals, parts
 from hermes_memory_pgvector.runtime import status_file
 from hermes_memory_pgvector.runtime.flush import request_path
-from hermes_memory_pgvector.store import installation
+from hermes_memory_pgvector.store import installation, watermarks
+from hermes_memory_pgvector.terminal.amounts import count
 from hermes_memory_pgvector.terminal.operation import Note
-from hermes_memory_pgvector.values import WriteItem
 
 if TYPE_CHECKING:
-    from hermes_memory_pgvector.runtime.engine import Engine
+    from hermes_memory_pgvector.postgres.pool import Connection
 
 ANSWER_SECONDS: Final = 15.0
 LOOK_SECONDS: Final = 0.05
-PORTION: Final = 500
 
 
 def database_homes(home: Path) -> list[Path]:
@@ -51,16 +47,19 @@ def database_homes(home: Path) -> list[Path]:
 
 def drain(homes: Sequence[Path]) -> list[Note]:
     """Store what waits in the journals of these homes, and remove their files; what stays, in words."""
-    folders = {home: journal_of(home) for home in homes if journal_of(home).is_dir()}
+    folders = {home: folder for home in homes if (folder := journals.folder_of(home)).is_dir()}
     asked: set[Path] = set()
     for_newer: set[str] = set()
     deadline = Deadline.after(ANSWER_SECONDS)
     with ExitStack() as opened:
-        engines: dict[Path, Engine] = {}
-        while True:
+        engine_of = cache(lambda home: opened.enter_context(parts.open_engine(home)))
+        is_done = False
+        while not is_done and not deadline.is_over:
+            if asked:
+                time.sleep(LOOK_SECONDS)
             is_done = True
             for home, folder in folders.items():
-                living = set(_living(folder))
+                living = set(journals.living(home))
                 requests = {request_path(folder, writer) for writer in living}
                 for request in requests - asked:
                     request.touch(mode=0o600)
@@ -68,46 +67,23 @@ def drain(homes: Sequence[Path]) -> list[Note]:
                 left = set(list_directory(folder).writers) - living - for_newer
                 if left:
                     # A living process may be at one of them at this moment.
-                    engine = engines.get(home) or opened.enter_context(parts.open_engine(home))
-                    engines[home] = engine
-                    for_newer |= engine.writer.empty(left)
+                    for_newer |= engine_of(home).writer.empty(left)
                 is_done = is_done and not left and not any(request.exists() for request in requests)
-            if is_done or deadline.is_over:
-                break
-            time.sleep(LOOK_SECONDS)
-    silent = [request for request in asked if request.exists()]
+    silent = {request for request in asked if request.exists()}
     for request in silent:
         request.unlink(missing_ok=True)
     return [note for home, folder in folders.items() for note in _left(home, folder, silent)]
 
 
-def waiting(home: Path, marks: dict[str, int]) -> Iterator[WriteItem]:
-    """What waits in the journals of a home."""
-    journal = Journal(journal_of(home), max_bytes=MEBIBYTE)
-    for writer in journal.writers() if journal.directory.is_dir() else ():
-        mark = marks.get(writer, 0)
-        while records := journal.read(writer, mark, max_records=PORTION, max_bytes=4 * MEBIBYTE):
-            for record in records:
-                yield from items_of(record)
-            mark = records[-1].end
+def waiting(connection: Connection, homes: Sequence[Path]) -> int:
+    """How many records wait in the journals of these homes."""
+    marks = {home: watermarks.read(connection, journals.writers(home)) for home in homes}
+    return sum(journals.report(home, told).records for home, told in marks.items())
 
 
-def items_of(record: Record) -> list[WriteItem]:
-    """The items of a record; none where it cannot be read."""
-    try:
-        return codec.decode(record.payload)
-    except ValueError:
-        return []
-
-
-def journal_of(home: Path) -> Path:
-    """Where the journals of a home are."""
-    return data_folder(home) / FOLDER_NAME
-
-
-def _left(home: Path, folder: Path, silent: Sequence[Path]) -> Iterator[Note]:
+def _left(home: Path, folder: Path, silent: Collection[Path]) -> Iterator[Note]:
     named = {each.journal_writer: f"{each.command} {each.pid}" for each in status_file.read_all(data_folder(home))}
-    listing, living = list_directory(folder), set(_living(folder))
+    listing, living = list_directory(folder), set(journals.living(home))
     for writer in sorted(request.stem for request in silent if request.parent == folder and request.stem in living):
         whose = named.get(writer, "a process")
         yield Note("warning", f"{whose} of {home} has not emptied its journal", "end it, and forget again")
@@ -117,20 +93,11 @@ def _left(home: Path, folder: Path, silent: Sequence[Path]) -> Iterator[Note]:
             "start a process of that version, and forget again",
         )  # fmt: skip
     if listing.damaged:
-        files = "1 damaged journal file" if listing.damaged == 1 else f"{listing.damaged} damaged journal files"
-        yield Note("warning", f"{files} in {folder} may hold it", "look at them, and delete them")
-
-
-def _living(folder: Path) -> list[str]:
-    """The writers whose process lives and has files."""
-    found = []
-    for writer in sorted(list_directory(folder).locks) if folder.is_dir() else ():
-        lock = WriterLock.take(folder, writer, create=False)
-        if lock is not None:
-            lock.release()
-        elif (folder / f"{writer}.lock").exists():
-            found.append(writer)
-    return found
+        yield Note(
+            "warning",
+            f"{count(listing.damaged, 'damaged journal file')} in {folder} may hold it",
+            "look at them, and delete them",
+        )
 
 
 def _installation(home: Path) -> str:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import codec
-from hermes_memory_pgvector.ops.forget import rows
-from hermes_memory_pgvector.ops.memory import Memory
+from hermes_memory_pgvector.ops.forget import rows, stored
+from hermes_memory_pgvector.ops.forget.stored import ANYTHING, ForgettableRow
+from hermes_memory_pgvector.ops.memory import Memory, NamedRow
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import model_statement, statement
-from hermes_memory_pgvector.store import flatten, gate, history, memories, vectors
-from hermes_memory_pgvector.terminal.operation import Note, Plan, column
+from hermes_memory_pgvector.store import flatten, history, memories, vectors
+from hermes_memory_pgvector.store.themes import theme_names
+from hermes_memory_pgvector.terminal.operation import Note, Plan
 from hermes_memory_pgvector.text.secrets import KEY_IN_METADATA, Masker, masker_with
 from hermes_memory_pgvector.values import TARGETS, AddMemory, Kind, Target
 from hermes_memory_pgvector.writer.masking import without_secrets
@@ -23,18 +24,7 @@ from hermes_memory_pgvector.writer.masking import without_secrets
 if TYPE_CHECKING:
     from hermes_memory_pgvector.store.memory_state import State
 
-SECONDS: Final = 6 * 3600.0
-GATE_SECONDS: Final = 70.0
 SAMPLES: Final = 5
-
-
-@dataclass(frozen=True, slots=True)
-class MaskedRow:
-    """A row that holds a secret, as it will read."""
-
-    id: str = column("id")
-    agent_identity: str = column("theme")
-    content: str = column("text", text=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +39,10 @@ class Masking(Plan):
 
 def run(memory: Memory, theme: str | None, *, execute: bool) -> Masking:
     """Look through everything, and mask what is found, in one transaction."""
-    from hermes_memory_pgvector.ops import audit, known_themes
-    from hermes_memory_pgvector.store import schema
+    from hermes_memory_pgvector.ops import audit
 
     settings = memory.parsed.settings
-    with (
-        memory.pool() as pool,
-        pool.transaction(Deadline.after(SECONDS), lock_seconds=GATE_SECONDS, pause_seconds=SECONDS) as connection,
-    ):
-        schema.verify(connection)
-        if theme is not None:
-            known_themes.require(connection, theme)
-        if execute:
-            gate.close(connection)
+    with memory.rewriting(theme, execute=execute) as connection:
         # Whoever turned masking off for new rows may still want to know what is there.
         search = _Search(connection, masker_with(settings.secret_rules), theme, execute, settings.embed_on_write)
         search.run()
@@ -88,51 +69,49 @@ class _Search:
     wants_vectors: bool
     counts: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
-    samples: list[MaskedRow] = field(default_factory=list)
+    samples: list[NamedRow] = field(default_factory=list)
     unreadable: int = 0
 
     def run(self) -> None:
         """Turn by turn, theme by theme, question by question; rejected records belong to no theme."""
         self._turns()
-        for theme, target in self._histories():
-            self._memories(theme, target)
-        for theme, row_id, query, _ in self._read("forget/recalls"):
+        for theme in theme_names(self.connection) if self.theme is None else [self.theme]:
+            for target in TARGETS:
+                self._memories(theme, target)
+        values = {**ANYTHING, "theme": self.theme}
+        recalls: list[Any] = self.connection.execute(statement("forget/recalls"), values).fetchall()
+        for theme, row_id, query, _ in recalls:
             masked = self.masker.mask(query or "")
             if masked.counts:
                 self._note("questions", masked.counts)
                 self._write("forget/set_question", theme=theme, id=row_id, query=masked.text)
         if self.theme is None:
-            for row_id, payload in self._read("forget/letters"):
-                self._letter(row_id, bytes(payload))
+            for row_id, _, items in stored.letters(self.connection):
+                masked_items = [without_secrets(item, self.masker) for item in items or ()]
+                self.unreadable += items is None
+                if items and masked_items != items:
+                    self._note("rejected", {})
+                    self._write("forget/set_letter", id=row_id, payload=codec.encode(masked_items))
 
     def _turns(self) -> None:
-        found: list[tuple[str, int, str, str, dict[str, Any]]] = []
-        values = {"theme": self.theme}
-        for theme, row_id, session, content, _, metadata, _ in rows.streamed(
-            self.connection, "forget/verify_turns", values
-        ):
-            masked = self.masker.mask(content)
+        found: list[ForgettableRow] = []
+        for row in stored.rows(self.connection, "t", {**ANYTHING, "theme": self.theme}):
+            masked = self.masker.mask(row.content)
             counts = Counter(masked.counts)
-            told = self.masker.mask_all(metadata, counts)
+            told = self.masker.mask_all(row.metadata, counts)
             if counts:
-                self._note("turns", counts, (f"t{row_id}", theme, masked.text))
-                found.append((theme, row_id, session, masked.text, {**told, KEY_IN_METADATA: dict(counts)}))
-        for theme, row_id, _, content, told in found:
-            self._write("forget/set_turn", theme=theme, id=row_id, content=content, metadata=json.dumps(told))
+                self._note("turns", counts, NamedRow(row.name, row.theme, masked.text))
+                found.append(row._replace(content=masked.text, metadata={**told, KEY_IN_METADATA: dict(counts)}))
+        for row in found:
+            told = json.dumps(row.metadata)
+            self._write("forget/set_turn", theme=row.theme, id=row.id, content=row.content, metadata=told)
         if self.execute and found:
-            keys = {"themes": [theme for theme, *_ in found], "ids": [row_id for _, row_id, *_ in found]}
+            keys = {"themes": [row.theme for row in found], "ids": [row.id for row in found]}
             for model_id in vectors.model_ids(self.connection):
                 self.connection.execute(model_statement("turns/drop_vectors", model_id), keys)
-            rows.mend_sessions(self.connection, {(theme, session) for theme, _, session, _, _ in found})
+            rows.mend_sessions(self.connection, {(row.theme, row.place) for row in found})
             if self.wants_vectors:
-                vectors.enqueue(self.connection, [(theme, Kind.TURN.value, row_id) for theme, row_id, *_ in found])
-
-    def _histories(self) -> Iterator[tuple[str, Target]]:
-        from hermes_memory_pgvector.store.themes import theme_names
-
-        for theme in theme_names(self.connection) if self.theme is None else [self.theme]:
-            for target in TARGETS:
-                yield theme, target
+                vectors.enqueue(self.connection, [(row.theme, Kind.TURN.value, row.id) for row in found])
 
     def _memories(self, theme: str, target: Target) -> None:
         """Entries in other words, and a history of nothing but them: a part of the old words would be of none."""
@@ -151,7 +130,7 @@ class _Search:
         self.counts["events"] += concerned
         self.counts["memories"] += masked
         self.samples += [
-            MaskedRow(f"m{before[content].id}", theme, self.masker.mask(content).text) for content in changed
+            NamedRow(f"m{before[content].id}", theme, self.masker.mask(content).text) for content in changed
         ]
         del self.samples[SAMPLES:]
         if not self.execute:
@@ -183,26 +162,11 @@ class _Search:
             after[content] = replace(kept, content=content, metadata=told, homes={**entry.homes, **kept.homes})
         return after, masked
 
-    def _letter(self, row_id: int, payload: bytes) -> None:
-        items = rows.decoded(payload)
-        if items is None:
-            self.unreadable += 1
-            return
-        masked = [without_secrets(item, self.masker) for item in items]
-        if masked != items:
-            self._note("rejected", {})
-            self._write("forget/set_letter", id=row_id, payload=codec.encode(masked))
-
-    def _note(self, what: str, kinds: Mapping[str, int], sample: tuple[str, str, str] | None = None) -> None:
+    def _note(self, what: str, kinds: Mapping[str, int], sample: NamedRow | None = None) -> None:
         self.counts[what] += 1
         self.kinds.update(kinds)
         if sample is not None and len(self.samples) < SAMPLES:
-            self.samples.append(MaskedRow(*sample))
-
-    def _read(self, name: Any) -> list[Any]:
-        values = {"theme": self.theme, "session_id": None, "before": None, "word": None}
-        found: list[Any] = self.connection.execute(statement(name), values).fetchall()
-        return found
+            self.samples.append(sample)
 
     def _write(self, name: Any, **values: Any) -> None:
         if self.execute:

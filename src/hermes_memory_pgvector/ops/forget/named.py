@@ -120,11 +120,7 @@ class Named:
         if self.ids and not numbers:
             return None
         return {
-            "theme": self.theme,
-            "session_id": self.session_id,
-            "before": self.before,
-            "ids": numbers,
+            "theme": self.theme, "session_id": self.session_id, "before": self.before, "ids": numbers,
             "authors": None if self.authors is None else list(self.authors),
             "word": None if self.needle is None else self.needle.word,
-            "is_whole": not self.is_place,
-        }
+        }  # fmt: skip

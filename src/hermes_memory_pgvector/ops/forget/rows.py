@@ -6,44 +6,33 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final, LiteralString, NamedTuple
 
 from hermes_memory_pgvector.errors import CareError
 from hermes_memory_pgvector.journal import codec
+from hermes_memory_pgvector.ops.forget import stored
 from hermes_memory_pgvector.ops.forget.named import Named
+from hermes_memory_pgvector.ops.forget.stored import ANYTHING, LETTERS, ForgettableRow, Letter
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import statement
 from hermes_memory_pgvector.store import flatten, history, marks
 from hermes_memory_pgvector.store.gate import Gate
 from hermes_memory_pgvector.store.turn_context import mend
-from hermes_memory_pgvector.values import Kind, Target, WriteItem
+from hermes_memory_pgvector.values import Kind, Target
 
 PORTION: Final = 2000
 SAMPLES: Final = 5
-STAMPED: Final[Mapping[LiteralString, LiteralString]] = {
-    "forget/stamps_of_turns": "forget/set_metadata_of_turn",
-    "forget/stamps_of_entries": "forget/set_metadata_of_entry",
-    "forget/stamps_of_events": "forget/set_metadata_of_event",
-}
+STAMPS: Final[Mapping[Letter, LiteralString]] = {
+    "t": "forget/set_metadata_of_turn", "m": "forget/set_metadata_of_entry", "e": "forget/set_metadata_of_event",
+}  # fmt: skip
 
 
-class StampedRow(NamedTuple):
-    """A row that stays, and whose metadata hold what is meant."""
-
-    write: LiteralString
-    theme: str
-    id: int
-    metadata: Mapping[str, Any]
-    """What is left of them."""
-    session_id: str | None
-
-
-class Letter(NamedTuple):
-    """A rejected record."""
+class LetterRest(NamedTuple):
+    """A rejected record, and what is left of it; None when it goes as a whole."""
 
     id: int
     payload: bytes | None
-    """What is left of it; None when it goes as a whole."""
 
 
 @dataclass(slots=True)
@@ -61,13 +50,13 @@ class Findings:
     texts: dict[tuple[str, str], Named] = field(default_factory=dict)
     """By theme and words, whoever said them, and what named them."""
     recalls: set[tuple[str, int]] = field(default_factory=set)
-    stamps: dict[tuple[LiteralString, str, int], StampedRow] = field(default_factory=dict)
-    letters: dict[int, Letter] = field(default_factory=dict)
+    stamps: dict[tuple[Letter, str, int], ForgettableRow] = field(default_factory=dict)
+    """Rows that stay, with what is left of their metadata."""
+    letters: dict[int, LetterRest] = field(default_factory=dict)
     reasons: set[int] = field(default_factory=set)
     themes: set[str] = field(default_factory=set)
     """The themes of all that."""
-    samples: list[tuple[str, str, str]] = field(default_factory=list)
-    """(name, theme, words) of some rows."""
+    samples: list[ForgettableRow] = field(default_factory=list)
 
     def counts(self) -> dict[str, int]:
         """How much there is."""
@@ -84,127 +73,102 @@ class Findings:
 def find(connection: Connection, named: Sequence[Named], opened: Gate) -> Findings:
     """Look for everything that is meant; CareError for a single row that is not there."""
     found = Findings()
+    by_event: set[tuple[str, Target, str]] = set()
     for each in named:
-        _turns(connection, each, found)
-        _memories(connection, each, found)
+        for letter in LETTERS:
+            values = each.values(letter)
+            rows = () if values is None else stored.rows(connection, letter, values)
+            _require(each, letter, {row.id for row in rows if _take(found, each, row)})
+        if each.by_letter["e"]:
+            # Whoever names an operation means the entry that it tells of.
+            by_event |= {(theme, target, text) for (theme, target), texts in found.gone.items() for text in texts}
         _letters(connection, each, found, opened)
-        if each.is_place or each.needle is not None:
-            _recalls(connection, each, found)
+        _recalls(connection, each, found)
         if each.needle is not None and each.is_everywhere:
-            _stamps(connection, each, found)
-            rows: list[Any] = connection.execute(statement("forget/reasons")).fetchall()
-            found.reasons |= {int(rule) for rule, reason in rows if each.needle.is_in(reason)}
-    _keep_what_stays(connection, found)
+            reasons: list[Any] = connection.execute(statement("forget/reasons")).fetchall()
+            found.reasons |= {int(rule) for rule, reason in reasons if each.needle.is_in(reason)}
+    _settle_entries(connection, found, by_event)
     return found
 
 
-def _turns(connection: Connection, named: Named, found: Findings) -> None:
-    values = named.values("t")
-    if values is None:
-        return
-    there = set()
-    for theme, row_id, session, _, _, text in streamed(connection, "forget/turns", values):
-        if not named.says(text):
+def find_marked(connection: Connection, opened: Gate, known: Mapping[bytes, datetime]) -> Findings:
+    """Every row that has one of these marks."""
+    found = Findings()
+    for row in stored.everything(connection):
+        if not stored.has_mark(row.item, opened, known):
             continue
-        there.add(row_id)
-        found.turns[theme, row_id] = session
-        found.themes.add(theme)
-        if not named.is_place:
-            found.texts[theme, text] = named
-        if len(found.samples) < SAMPLES:
-            found.samples.append((f"t{row_id}", theme, text))
-    _require(named, "t", there)
+        if row.action != "remove":
+            _goes(found, row)
+        else:
+            found.removals.add(row.id)
+            found.events[row.theme, row.place].add(row.id)
+    return found
 
 
-def _memories(connection: Connection, named: Named, found: Findings) -> None:
-    there = set()
-    for theme, target, row_id, content, _ in _read(connection, "forget/entries", named.values("m")):
-        if named.authors is None and named.says(content):
-            there.add(row_id)
-            _goes(found, named, theme, target, content)
-            found.entries[theme, row_id] = target, content
-            if len(found.samples) < SAMPLES:
-                found.samples.append((f"m{row_id}", theme, content))
-    _require(named, "m", there)
-    there = set()
-    for theme, target, row_id, action, content, old, previous, _ in _read(
-        connection, "forget/events", named.values("e")
-    ):
-        told = content if action != "remove" else previous or old
-        if named.authors is not None or not any(text and named.says(text) for text in (content, old, previous)):
-            continue
-        there.add(row_id)
-        found.events[theme, target].add(row_id)
-        found.themes.add(theme)
+def _take(found: Findings, named: Named, row: ForgettableRow) -> bool:
+    """Note what goes of a row; whether it is meant by its words."""
+    if named.is_everywhere and named.needle is not None:
+        left = named.needle.without(row.metadata)
+        if left != row.metadata:
+            found.stamps[row.letter, row.theme, row.id] = row._replace(metadata=left)
+    said = [row.content] if row.letter != "e" else [row.content, *row.quoted]
+    if not any(map(named.says, said)) or (row.letter != "t" and named.authors is not None):
+        return False
+    found.themes.add(row.theme)
+    if row.letter == "e":
+        found.events[row.theme, row.place].add(row.id)
         if named.needle is None:
-            found.removals.add(row_id)
-        if named.ids:
-            # Whoever names an operation means the entry that it tells of.
-            values = {**_anything(theme), "ids": None}
-            for _, at, entry, words, _ in _read(connection, "forget/entries", values):
-                if at == target and words == told:
-                    found.entries[theme, entry] = target, words
-        if told and named.says(told):
-            _goes(found, named, theme, target, told)
-    _require(named, "e", there)
-
-
-def _goes(found: Findings, named: Named, theme: str, target: Target, content: str) -> None:
-    found.gone[theme, target].add(content)
-    found.themes.add(theme)
+            found.removals.add(row.id)
+        if not row.told or not named.says(row.told):
+            return True
+    elif len(found.samples) < SAMPLES:
+        found.samples.append(row)
+    _goes(found, row)
     if not named.is_place:
-        found.texts[theme, content] = named
+        found.texts[row.theme, row.told] = named
+    return True
 
 
-def _keep_what_stays(connection: Connection, found: Findings) -> None:
+def _goes(found: Findings, row: ForgettableRow) -> None:
+    if row.letter == "t":
+        found.turns[row.theme, row.id] = row.place
+        return
+    if row.letter == "m":
+        found.entries[row.theme, row.id] = row.place, row.content
+    found.gone[row.theme, row.place].add(row.told)
+
+
+def _settle_entries(connection: Connection, found: Findings, by_event: set[tuple[str, Target, str]]) -> None:
     """An operation that is meant, of an entry that is not, stays: the entry is made of it."""
     for theme in sorted({theme for theme, _ in found.gone}):
-        for _, target, row_id, content, _ in _read(connection, "forget/entries", _anything(theme)):
-            if (theme, row_id) not in found.entries:
-                found.gone[theme, target].discard(content)
-
-
-def _anything(theme: str) -> dict[str, Any]:
-    return {"theme": theme, "session_id": None, "before": None, "ids": None, "word": None}
+        for row in stored.rows(connection, "m", {**ANYTHING, "theme": theme}):
+            if (theme, row.place, row.content) in by_event:
+                found.entries[theme, row.id] = row.place, row.content
+            elif (theme, row.id) not in found.entries:
+                found.gone[theme, row.place].discard(row.content)
 
 
 def _recalls(connection: Connection, named: Named, found: Findings) -> None:
     values = named.values()
     if values is not None and named.authors is None:
-        for theme, row_id, query, _ in _read(connection, "forget/recalls", values):
-            if named.needle is None or named.needle.is_in(query):
-                found.recalls.add((theme, row_id))
-
-
-def _stamps(connection: Connection, named: Named, found: Findings) -> None:
-    assert named.needle is not None
-    for read, write in STAMPED.items():
-        for theme, row_id, metadata, session in _read(connection, read, named.values()):
-            left = named.needle.without(metadata)
-            if left != metadata:
-                found.stamps[write, theme, row_id] = StampedRow(write, theme, row_id, left, session)
+        logged: list[Any] = connection.execute(statement("forget/recalls"), values).fetchall()
+        found.recalls |= {(theme, row_id) for theme, row_id, query, _ in logged if named.says(query)}
 
 
 def _letters(connection: Connection, named: Named, found: Findings, opened: Gate) -> None:
-    letters = named.by_letter["d"]
+    wanted = named.by_letter["d"]
     there = set()
-    rows: list[Any] = connection.execute(statement("forget/letters")).fetchall() if letters or not named.ids else []
-    for number, raw in rows:
-        payload = bytes(raw)
-        items = decoded(payload)
-        if number in letters:
-            there.add(number)
-            gone = items or []
-        elif items is None:
+    for number, payload, items in stored.letters(connection) if wanted or not named.ids else ():
+        there.add(number)
+        if items is None and number not in wanted:
             # Nobody can read the record, but its bytes say it.
             if named.needle is not None and named.needle.is_in(payload.decode("utf-8", "replace")):
-                found.letters[number] = Letter(number, None)
+                found.letters[number] = LetterRest(number, None)
             continue
-        else:
-            gone = [item for item in items if named.covers(opened.renamed(item))]
-        if gone or number in letters:
-            kept = [item for item in items or [] if item not in gone]
-            found.letters[number] = Letter(number, codec.encode(kept) if kept else None)
+        gone = [item for item in items or () if number in wanted or named.covers(opened.renamed(item))]
+        if gone or number in wanted:
+            kept = [item for item in items or () if item not in gone]
+            found.letters[number] = LetterRest(number, codec.encode(kept) if kept else None)
             found.texts |= {
                 (item.theme, text): named for item in gone for text in marks.texts_of(item) if not named.is_place
             }
@@ -212,16 +176,8 @@ def _letters(connection: Connection, named: Named, found: Findings, opened: Gate
     _require(named, "d", there)
 
 
-def decoded(payload: bytes) -> list[WriteItem] | None:
-    """The items of a record; None when it cannot be read."""
-    try:
-        return codec.decode(payload)
-    except ValueError:
-        return None
-
-
 def _require(named: Named, letter: str, there: set[int]) -> None:
-    missing = [f"{letter}{number}" for number in named.by_letter[letter] if number not in there] if named.ids else []
+    missing = [f"{letter}{number}" for number in named.by_letter[letter] if number not in there]
     if missing:
         where = "" if named.theme is None else f" in {named.theme}"
         raise CareError(
@@ -241,9 +197,9 @@ def erase(connection: Connection, found: Findings, named: Sequence[Named]) -> No
     _delete(connection, "forget/cut_turns", found.turns, Kind.TURN)
     for theme, ids in _by_theme(found.recalls):
         connection.execute(statement("forget/cut_recalls"), {"theme": theme, "ids": ids})
-    for stamp in found.stamps.values():
-        values = {"theme": stamp.theme, "id": stamp.id, "metadata": json.dumps(stamp.metadata)}
-        connection.execute(statement(stamp.write), values)
+    for row in found.stamps.values():
+        values = {"theme": row.theme, "id": row.id, "metadata": json.dumps(row.metadata)}
+        connection.execute(statement(STAMPS[row.letter]), values)
     for letter in found.letters.values():
         name = "forget/cut_letter" if letter.payload is None else "forget/set_letter"
         connection.execute(statement(name), letter._asdict())
@@ -255,7 +211,7 @@ def erase(connection: Connection, found: Findings, named: Sequence[Named]) -> No
             connection.execute(statement("forget/close_rules"), values)
     is_whole = all(each.is_place and each.before is None and each.authors is None for each in named)
     sessions = {(theme, session) for (theme, _), session in found.turns.items() if not (named and is_whole)}
-    sessions |= {(stamp.theme, stamp.session_id) for stamp in found.stamps.values() if stamp.session_id is not None}
+    sessions |= {(row.theme, row.place) for row in found.stamps.values() if row.letter == "t"}
     mend_sessions(connection, sessions)
 
 
@@ -290,16 +246,3 @@ def _by_theme(keys: Iterable[tuple[str, int]]) -> Iterator[tuple[str, list[int]]
     for theme, ids in by_theme.items():
         for start in range(0, len(ids), PORTION):
             yield theme, ids[start : start + PORTION]
-
-
-def _read(connection: Connection, name: LiteralString, values: Mapping[str, Any] | None) -> list[Any]:
-    rows: list[Any] = [] if values is None else connection.execute(statement(name), values).fetchall()
-    return rows
-
-
-def streamed(connection: Connection, name: LiteralString, values: Mapping[str, Any]) -> Iterator[Any]:
-    """Rows that may be more than fit in memory, in the transaction under way."""
-    with connection.cursor(name="hermes_forget") as cursor:
-        cursor.itersize = PORTION
-        cursor.execute(statement(name), values)
-        yield from cursor

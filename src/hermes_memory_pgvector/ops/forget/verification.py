@@ -18,8 +18,10 @@ from hermes_memory_pgvector.config.settings_file import data_folder
 from hermes_memory_pgvector.errors import CareError
 from hermes_memory_pgvector.journal.frame import Frame
 from hermes_memory_pgvector.journal.segment import list_directory, walk_file
-from hermes_memory_pgvector.ops.forget import bars, drain, host, marked, rows
+from hermes_memory_pgvector.ops import journals
+from hermes_memory_pgvector.ops.forget import bars, drain, host, stored
 from hermes_memory_pgvector.ops.forget.named import Needle
+from hermes_memory_pgvector.ops.forget.stored import ANYTHING
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import statement
@@ -27,11 +29,11 @@ from hermes_memory_pgvector.server.folder import PostgresFolder
 from hermes_memory_pgvector.store import gate, marks, receipts
 from hermes_memory_pgvector.store.gate import Gate
 from hermes_memory_pgvector.terminal.operation import WORK_REMAINS, Facts, Note, column
-from hermes_memory_pgvector.values import Kind, WriteItem
+from hermes_memory_pgvector.values import WriteItem
 
 SECONDS: Final = 3600.0
 WINDOW: Final = 4 * MEBIBYTE
-TABLES: Final = {Kind.TURN: "turns", Kind.MEMORY: "memories", None: "events"}
+TABLES: Final = {"t": "turns", "m": "memories", "e": "events"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class _Wanted:
         """Whether an item is something that should not be there."""
         if self.theme not in (None, item.theme):
             return False
-        return marked.has_mark(item, self.opened, self.known) or (self.is_old(item) and self.says(item, quoted))
+        return stored.has_mark(item, self.opened, self.known) or (self.is_old(item) and self.says(item, quoted))
 
     def is_old(self, item: WriteItem) -> bool:
         """Whether it was said before."""
@@ -118,14 +120,14 @@ def verify(memory: Memory, number: int, match: str | None, theme: str | None) ->
 def _tables(connection: Connection, wanted: _Wanted) -> tuple[list[Place], int]:
     found: Counter[str] = Counter(dict.fromkeys((*TABLES.values(), "questions", "rejected", "reasons"), 0))
     new = 0
-    for each in marked.items(connection, wanted.theme):
-        found[TABLES[each.kind]] += wanted.is_left(each.item, each.quoted)
-        new += each.kind is not None and not wanted.is_old(each.item) and wanted.says(each.item)
-    letters: list[Any] = connection.execute(statement("forget/letters")).fetchall()
-    for _, raw in letters:
-        found["rejected"] += _is_in_payload(bytes(raw), wanted)
+    for row in stored.everything(connection, wanted.theme):
+        item = row.item
+        found[TABLES[row.letter]] += wanted.is_left(item, row.quoted)
+        new += row.letter != "e" and not wanted.is_old(item) and wanted.says(item)
+    for _, payload, _ in stored.letters(connection):
+        found["rejected"] += _is_in_payload(payload, wanted)
     if wanted.needle is not None:
-        values = {"theme": wanted.theme, "session_id": None, "before": None, "word": wanted.needle.word}
+        values = {**ANYTHING, "theme": wanted.theme, "word": wanted.needle.word}
         questions: list[Any] = connection.execute(statement("forget/recalls"), values).fetchall()
         found["questions"] = sum(at <= wanted.until and wanted.needle.is_in(query) for _, _, query, at in questions)
         reasons: list[Any] = connection.execute(statement("forget/reasons")).fetchall()
@@ -136,7 +138,7 @@ def _tables(connection: Connection, wanted: _Wanted) -> tuple[list[Place], int]:
 
 
 def _of_home(home: Path, wanted: _Wanted) -> Iterator[Place]:
-    folder = drain.journal_of(home)
+    folder = journals.folder_of(home)
     left = 0
     segments = list_directory(folder).segments if folder.is_dir() else ()
     for segment in segments:
@@ -160,7 +162,7 @@ def _of_home(home: Path, wanted: _Wanted) -> Iterator[Place]:
 
 
 def _is_in_payload(payload: bytes, wanted: _Wanted) -> bool:
-    items = rows.decoded(payload)
+    items = stored.decoded(payload)
     if items is None:
         return wanted.needle is not None and wanted.needle.is_in(payload.decode("utf-8", "replace"))
     return any(wanted.is_left(item) for item in items)

@@ -19,29 +19,19 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
     from hermes_memory_pgvector.postgres.pool import Connection
 
-SECONDS: Final = 3600.0
-GATE_SECONDS: Final = 70.0
-"""A little longer than a writer's batch may take."""
 TURNS_A_SECOND: Final = 4000
 WORTH_SAYING_SECONDS: Final = 10
 
 
 def theme(memory: Memory, *, what: str, old: str | None, new: str | None, execute: bool) -> Plan:
     """Say what would be moved, or move it."""
-    from hermes_memory_pgvector.deadline import Deadline
     from hermes_memory_pgvector.ops import audit
-    from hermes_memory_pgvector.store import gate, merging, schema
+    from hermes_memory_pgvector.store import merging
 
     old, new = theme_name(old or ""), theme_name(new or "")
     if not old or not new:
         raise ConfigError("name two themes: the one that goes, and the one that gets everything")
-    with (
-        memory.pool() as pool,
-        pool.transaction(Deadline.after(SECONDS), lock_seconds=GATE_SECONDS, pause_seconds=SECONDS) as connection,
-    ):
-        schema.verify(connection)
-        if execute:
-            gate.close(connection)
+    with memory.rewriting(execute=execute) as connection:
         _check(connection, what, old, new)
         held = merging.contents(connection, old, new)
         counts = asdict(held)

@@ -1,3 +1,26 @@
+-- close_rules --
+-- Takes the names and the reason off rules of a forgotten theme or session that hide nothing and will hide nothing.
+--
+-- theme, session_id: null where it does not matter, but not both.
+UPDATE hidden AS rule SET theme = NULL, session_id = NULL, reason = '', is_open = false
+WHERE (rule.undone_at IS NOT NULL OR rule.until IS NOT NULL)
+  AND (%(theme)s::text IS NOT NULL OR %(session_id)s::text IS NOT NULL)
+  AND (%(theme)s::text IS NULL OR rule.theme = %(theme)s::text
+       OR rule.theme IS NULL AND rule.session_id = %(session_id)s::text)
+  AND (%(session_id)s::text IS NULL OR rule.session_id = %(session_id)s::text)
+  AND NOT EXISTS (SELECT FROM hermes_rows AS stored WHERE stored.hidden_by = rule.id);
+
+
+-- cut_letter --
+-- Deletes a rejected record.
+DELETE FROM dead_letters WHERE id = %(id)s::bigint;
+
+
+-- cut_recalls --
+-- Deletes logged recalls of a theme.
+DELETE FROM recall_log WHERE agent_identity = %(theme)s AND id = ANY (%(ids)s::bigint[]);
+
+
 -- cut_turns --
 -- Deletes these turns of a theme; their vectors go with them.
 DELETE FROM conversations WHERE agent_identity = %(theme)s AND id = ANY (%(ids)s::bigint[]);
@@ -9,42 +32,31 @@ DELETE FROM pending_vectors
 WHERE agent_identity = %(theme)s AND kind = %(kind)s AND id = ANY (%(ids)s::bigint[]);
 
 
--- cut_recalls --
--- Deletes logged recalls of a theme.
-DELETE FROM recall_log WHERE agent_identity = %(theme)s AND id = ANY (%(ids)s::bigint[]);
-
-
--- cut_letter --
--- Deletes a rejected record.
-DELETE FROM dead_letters WHERE id = %(id)s::bigint;
-
-
 -- entries --
--- Entries that may be meant; the options are those of `turns`, and session_id is the session they were written in.
-SELECT entry.agent_identity, entry.target, entry.id, entry.content, entry.updated_at
+-- Entries that may be meant; shape and options are those of `turns`, and session_id is the session they were written in.
+SELECT 'm', entry.agent_identity, entry.id, entry.target, 'add', entry.content, '{}'::text[], entry.metadata, entry.updated_at
 FROM memory_entries AS entry
 WHERE (%(theme)s::text IS NULL OR entry.agent_identity = %(theme)s::text)
   AND (%(session_id)s::text IS NULL OR entry.metadata ->> 'session_id' = %(session_id)s::text)
   AND (%(before)s::timestamptz IS NULL OR entry.updated_at < %(before)s::timestamptz)
   AND (%(ids)s::bigint[] IS NULL OR entry.id = ANY (%(ids)s::bigint[]))
-  AND (%(word)s::text IS NULL OR entry.content ~ '[^ \n\r\t!"#$''()+,./0-9:;=?@A-Z^_a-z{|}-]'
-       OR strpos(lower(entry.content COLLATE "C"), %(word)s::text) > 0)
-ORDER BY entry.agent_identity, entry.target, entry.id;
+  AND (%(word)s::text IS NULL OR concat_ws(' ', entry.content, entry.metadata) ~ '[^ \n\r\t!"#$''()+,./0-9:;=?@A-Z^_a-z{|}-]'
+       OR strpos(lower(concat_ws(' ', entry.content, entry.metadata) COLLATE "C"), %(word)s::text) > 0)
+ORDER BY entry.agent_identity, entry.id;
 
 
 -- events --
--- Operations on memories that may be meant, or may quote what is meant; the options are those of `entries`.
-SELECT operation.agent_identity, operation.target, operation.id, operation.action, operation.content, operation.old_text,
-       operation.previous, operation.at
+-- Operations on memories that may be meant, or may quote what is meant; shape and options are those of `entries`.
+SELECT 'e', operation.agent_identity, operation.id, operation.target, operation.action, operation.content,
+       ARRAY[operation.old_text, coalesce(operation.previous, '')], operation.metadata, operation.at
 FROM memory_operations AS operation
 WHERE (%(theme)s::text IS NULL OR operation.agent_identity = %(theme)s::text)
   AND (%(session_id)s::text IS NULL OR operation.metadata ->> 'session_id' = %(session_id)s::text)
   AND (%(before)s::timestamptz IS NULL OR operation.at < %(before)s::timestamptz)
   AND (%(ids)s::bigint[] IS NULL OR operation.id = ANY (%(ids)s::bigint[]))
-  AND (%(word)s::text IS NULL
-       OR concat(operation.content, operation.old_text, operation.previous) ~ '[^ \n\r\t!"#$''()+,./0-9:;=?@A-Z^_a-z{|}-]'
-       OR strpos(lower(concat_ws(' ', operation.content, operation.old_text, operation.previous) COLLATE "C"), %(word)s::text) > 0)
-ORDER BY operation.agent_identity, operation.target, operation.id;
+  AND (%(word)s::text IS NULL OR concat_ws(' ', operation.content, operation.old_text, operation.previous, operation.metadata) ~ '[^ \n\r\t!"#$''()+,./0-9:;=?@A-Z^_a-z{|}-]'
+       OR strpos(lower(concat_ws(' ', operation.content, operation.old_text, operation.previous, operation.metadata) COLLATE "C"), %(word)s::text) > 0)
+ORDER BY operation.agent_identity, operation.id;
 
 
 -- homes --
@@ -78,16 +90,6 @@ SELECT id FROM receipts WHERE named = '{ttl_days}';
 SELECT id, reason FROM hidden WHERE reason <> '' ORDER BY id;
 
 
--- receipt --
--- One receipt.
-SELECT id, forgotten_at, actor, home_id, named, counts, left_over FROM receipts WHERE id = %(id)s::bigint;
-
-
--- receipts --
--- The receipts, newest first.
-SELECT id, forgotten_at, actor, home_id, named, counts, left_over FROM receipts ORDER BY id DESC LIMIT %(limit)s::integer;
-
-
 -- recalls --
 -- Logged recalls that may be meant; the options are those of `turns`. A question is matched by its words.
 SELECT logged.agent_identity, logged.id, logged.query, logged.at
@@ -100,32 +102,14 @@ WHERE (%(theme)s::text IS NULL OR logged.agent_identity = %(theme)s::text)
 ORDER BY logged.agent_identity, logged.id;
 
 
--- set_letter --
--- Gives a rejected record another payload.
-UPDATE dead_letters SET payload = %(payload)s WHERE id = %(id)s::bigint;
+-- receipt --
+-- One receipt.
+SELECT id, forgotten_at, actor, home_id, named, counts, left_over FROM receipts WHERE id = %(id)s::bigint;
 
 
--- close_rules --
--- Takes the names and the reason off rules of a forgotten theme or session that hide nothing and will hide nothing.
---
--- theme, session_id: null where it does not matter, but not both.
-UPDATE hidden AS rule SET theme = NULL, session_id = NULL, reason = '', is_open = false
-WHERE (rule.undone_at IS NOT NULL OR rule.until IS NOT NULL)
-  AND (%(theme)s::text IS NOT NULL OR %(session_id)s::text IS NOT NULL)
-  AND (%(theme)s::text IS NULL OR rule.theme = %(theme)s::text
-       OR rule.theme IS NULL AND rule.session_id = %(session_id)s::text)
-  AND (%(session_id)s::text IS NULL OR rule.session_id = %(session_id)s::text)
-  AND NOT EXISTS (SELECT FROM hermes_rows AS stored WHERE stored.hidden_by = rule.id);
-
-
--- set_reason --
--- Takes the reason off a rule.
-UPDATE hidden SET reason = '' WHERE id = %(id)s::bigint;
-
-
--- set_question --
--- Gives a logged recall another question.
-UPDATE recall_log SET query = %(query)s WHERE agent_identity = %(theme)s AND id = %(id)s::bigint;
+-- receipts --
+-- The receipts, newest first.
+SELECT id, forgotten_at, actor, home_id, named, counts, left_over FROM receipts ORDER BY id DESC LIMIT %(limit)s::integer;
 
 
 -- set_event --
@@ -134,16 +118,9 @@ UPDATE memory_operations SET content = %(content)s, old_text = '', previous = NU
 WHERE agent_identity = %(theme)s AND id = %(id)s::bigint;
 
 
--- set_turn --
--- Gives a turn other words and metadata; it is still known by the words once said.
-UPDATE conversations
-SET content = %(content)s, metadata = %(metadata)s::jsonb, digest = coalesce(digest, hermes_turn_digest(role, content))
-WHERE agent_identity = %(theme)s AND id = %(id)s::bigint;
-
-
--- set_metadata_of_turn --
--- Gives a turn other metadata.
-UPDATE conversations SET metadata = %(metadata)s::jsonb WHERE agent_identity = %(theme)s AND id = %(id)s::bigint;
+-- set_letter --
+-- Gives a rejected record another payload.
+UPDATE dead_letters SET payload = %(payload)s WHERE id = %(id)s::bigint;
 
 
 -- set_metadata_of_entry --
@@ -156,38 +133,35 @@ UPDATE memory_entries SET metadata = %(metadata)s::jsonb WHERE agent_identity = 
 UPDATE memory_operations SET metadata = %(metadata)s::jsonb WHERE agent_identity = %(theme)s AND id = %(id)s::bigint;
 
 
--- stamps_of_turns --
--- The metadata of turns that may hold a text, of a theme or of all.
-SELECT agent_identity, id, metadata, session_id FROM conversations
-WHERE (%(theme)s::text IS NULL OR agent_identity = %(theme)s::text)
-  AND metadata <> '{}'::jsonb AND (metadata::text ~ '[^ \n\r\t!"#$''()+,./0-9:;=?@A-Z^_a-z{|}-]'
-       OR strpos(lower(metadata::text COLLATE "C"), %(word)s::text) > 0);
+-- set_metadata_of_turn --
+-- Gives a turn other metadata.
+UPDATE conversations SET metadata = %(metadata)s::jsonb WHERE agent_identity = %(theme)s AND id = %(id)s::bigint;
 
 
--- stamps_of_entries --
--- The metadata of entries that may hold a text, of a theme or of all.
-SELECT agent_identity, id, metadata, NULL FROM memory_entries
-WHERE (%(theme)s::text IS NULL OR agent_identity = %(theme)s::text)
-  AND metadata <> '{}'::jsonb AND (metadata::text ~ '[^ \n\r\t!"#$''()+,./0-9:;=?@A-Z^_a-z{|}-]'
-       OR strpos(lower(metadata::text COLLATE "C"), %(word)s::text) > 0);
+-- set_question --
+-- Gives a logged recall another question.
+UPDATE recall_log SET query = %(query)s WHERE agent_identity = %(theme)s AND id = %(id)s::bigint;
 
 
--- stamps_of_events --
--- The metadata of operations on memories that may hold a text, of a theme or of all.
-SELECT agent_identity, id, metadata, NULL FROM memory_operations
-WHERE (%(theme)s::text IS NULL OR agent_identity = %(theme)s::text)
-  AND metadata <> '{}'::jsonb AND (metadata::text ~ '[^ \n\r\t!"#$''()+,./0-9:;=?@A-Z^_a-z{|}-]'
-       OR strpos(lower(metadata::text COLLATE "C"), %(word)s::text) > 0);
+-- set_reason --
+-- Takes the reason off a rule.
+UPDATE hidden SET reason = '' WHERE id = %(id)s::bigint;
+
+
+-- set_turn --
+-- Gives a turn other words and metadata; it is still known by the words once said.
+UPDATE conversations
+SET content = %(content)s, metadata = %(metadata)s::jsonb, digest = coalesce(digest, hermes_turn_digest(role, content))
+WHERE agent_identity = %(theme)s AND id = %(id)s::bigint;
 
 
 -- turns --
--- Turns that may be meant.
+-- Turns that may be meant, as rows of one shape: letter, theme, number, session or target, action, words, what else is quoted, metadata, time.
 --
 -- theme, session_id, before, ids: null for any. authors: what their metadata name as the author; null for any. word: letters
--- and digits that a text has if it holds what is looked for and nothing in it could be written otherwise; null for any. is_whole: whether all words of
--- each are wanted. Whether a text holds it is decided by whoever asked, who knows how words can be written.
-SELECT turn.agent_identity, turn.id, turn.session_id, turn.role, turn.ts,
-       CASE WHEN %(is_whole)s::boolean THEN turn.content ELSE left(turn.content, 300) END
+-- and digits that a text has if it holds what is looked for and nothing in it could be written otherwise; null for any.
+-- Whether a text holds it is decided by whoever asked, who knows how words can be written.
+SELECT 't', turn.agent_identity, turn.id, turn.session_id, 'add', turn.content, ARRAY[turn.before], turn.metadata, turn.ts
 FROM conversations AS turn
 WHERE (%(theme)s::text IS NULL OR turn.agent_identity = %(theme)s::text)
   AND (%(session_id)s::text IS NULL OR turn.session_id = %(session_id)s::text)
@@ -196,29 +170,10 @@ WHERE (%(theme)s::text IS NULL OR turn.agent_identity = %(theme)s::text)
   AND (%(authors)s::text[] IS NULL
        OR EXISTS (SELECT FROM jsonb_path_query(turn.metadata, '$.author.*') AS value
                   WHERE lower(value #>> '{}') = ANY (%(authors)s::text[])))
-  AND (%(word)s::text IS NULL OR turn.content ~ '[^ \n\r\t!"#$''()+,./0-9:;=?@A-Z^_a-z{|}-]'
-       OR strpos(lower(turn.content COLLATE "C"), %(word)s::text) > 0)
-ORDER BY turn.agent_identity, turn.id;
+  AND (%(word)s::text IS NULL OR concat_ws(' ', turn.content, turn.metadata) ~ '[^ \n\r\t!"#$''()+,./0-9:;=?@A-Z^_a-z{|}-]'
+       OR strpos(lower(concat_ws(' ', turn.content, turn.metadata) COLLATE "C"), %(word)s::text) > 0);
 
 
 -- turns_of_session --
 -- The numbers of the turns that a session of a theme has.
 SELECT id FROM conversations WHERE agent_identity = %(theme)s AND session_id = %(session_id)s;
-
-
--- verify_turns --
--- All there is to know a turn again by.
-SELECT agent_identity, id, session_id, content, ts, metadata, before FROM conversations
-WHERE %(theme)s::text IS NULL OR agent_identity = %(theme)s::text;
-
-
--- verify_entries --
--- All there is to know an entry again by.
-SELECT agent_identity, id, target, content, updated_at, metadata FROM memory_entries
-WHERE %(theme)s::text IS NULL OR agent_identity = %(theme)s::text;
-
-
--- verify_events --
--- All there is to know an operation on memories again by.
-SELECT agent_identity, id, target, action, content, old_text, coalesce(previous, ''), at, metadata FROM memory_operations
-WHERE %(theme)s::text IS NULL OR agent_identity = %(theme)s::text;
