@@ -20,6 +20,7 @@ from testing.host_state import fill
 from testing.postgres import Database
 from testing.stored import Stored
 
+DISABLED = "agent:\n  disabled_toolsets: [memory]\n"
 OWN_FILE = "# mine\nmodel:\n  default: some-model  # kept\n"
 
 
@@ -115,6 +116,23 @@ def test_doctor_notices_what_is_missing(embedded: Commands) -> None:
     assert set(found) == {"settings", "plugin folder"}
     assert "prefetch_limit" in found["settings"]["text"]
     assert found["plugin folder"]["hint"] == "hermes-pgvector up"
+
+
+def test_doctor_and_status_say_what_keeps_the_memory_out_of_chats(embedded: Commands) -> None:
+    file = embedded.home / "config.yaml"
+    before = file.read_text(encoding="utf-8")
+    try:
+        file.write_text(before.replace("provider: pgvector", "provider: ''") + DISABLED, encoding="utf-8")
+        checks = embedded.run("doctor", "--json")
+        told = embedded.run("status")
+    finally:
+        file.write_text(before, encoding="utf-8")
+    found = [(each["level"], each["text"]) for each in checks.json["checks"] if each["name"] == "provider"]
+    assert (checks.code, [level for level, _ in found]) == (1, ["problem", "warning"])
+    shown = " ".join(told.everything.split())
+    for _, text in found:
+        assert text in shown
+    assert "hermes config set memory.memory_enabled false" in shown
 
 
 def test_doctor_names_profiles_that_are_set_to_use_the_memory_and_cannot(embedded: Commands) -> None:

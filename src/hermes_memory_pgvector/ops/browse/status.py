@@ -118,7 +118,8 @@ def _home(memory: Memory, limit: int) -> StatusFacts:
     held = parsed.settings.hold or objection
     differs = "" if stored is None or fault else stored.differs
     notes = [
-        *_more(document, limit), *_faults(parsed.troubles, parsed.settings, objection, problem, differs, fault),
+        *_more(document, limit), *_kept_out(memory),
+        *_faults(parsed.troubles, parsed.settings, objection, problem, differs, fault),
         *journal_report.oddities(report),
     ]  # fmt: skip
     return StatusFacts(
@@ -199,6 +200,15 @@ def _more(stored: Mapping[str, Any], limit: int) -> Iterator[Note]:
     more = stored.get("theme_count", 0) - limit
     if more > 0:
         yield Note("note", f"{amounts.count(more, 'theme')} more; see --limit")
+
+
+def _kept_out(memory: Memory) -> Iterator[Note]:
+    """What hermes is set to, where it knows this memory: a home that only keeps rows uses none."""
+    from hermes_memory_pgvector.ops.setup import kept_out, plugin_folder
+
+    if plugin_folder.ours(memory.home):
+        for each in kept_out.reasons(memory.home):
+            yield Note("problem" if each.is_off else "warning", each.reason, each.remedy)
 
 
 def _rows(counted: Mapping[str, Any]) -> str:

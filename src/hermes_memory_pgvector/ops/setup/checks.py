@@ -20,7 +20,7 @@ from hermes_memory_pgvector.errors import (
     SchemaError,
 )
 from hermes_memory_pgvector.ops import belonging, journals, parts, profiles
-from hermes_memory_pgvector.ops.setup import host_python, plugin_folder
+from hermes_memory_pgvector.ops.setup import host_python, kept_out, plugin_folder
 from hermes_memory_pgvector.terminal import amounts
 from hermes_memory_pgvector.text.secrets import masker_for
 
@@ -90,7 +90,7 @@ def _host(home: Path) -> Iterator[Finding]:
     if is_seen or state != "absent":
         # `up` puts hermes in touch with the package once it can import it, and not before.
         yield _plugin_folder(home, state)
-        yield _provider(home)
+        yield from _provider(home)
     lacking = [each.name for each in profiles.below(home) if is_seen and root_of(home) == home and _lacks_folder(each)]
     if lacking:
         text = f"set to use this memory, but without its plugin folder, so they have none: {', '.join(lacking)}"
@@ -121,15 +121,12 @@ def _plugin_folder(home: Path, state: plugin_folder.State) -> Finding:
             return Finding("plugin folder", "problem", f"missing in {home}", "hermes-pgvector up")
 
 
-def _provider(home: Path) -> Finding:
-    try:
-        name = current_provider(home)
-    except ConfigError as error:
-        return Finding("provider", "problem", str(error))
-    if name == PROVIDER_NAME:
-        return Finding("provider", "ok", f"memory.provider is {PROVIDER_NAME}")
-    said = f"memory.provider is {name!r}" if name else "memory.provider is not set"
-    return Finding("provider", "problem", said, f"hermes config set memory.provider {PROVIDER_NAME}")
+def _provider(home: Path) -> Iterator[Finding]:
+    found = list(kept_out.reasons(home))
+    for each in found:
+        yield Finding("provider", "problem" if each.is_off else "warning", each.reason, each.remedy)
+    if not found:
+        yield Finding("provider", "ok", f"memory.provider is {PROVIDER_NAME}")
 
 
 def _lacks_folder(home: Path) -> bool:
