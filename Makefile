@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run quick test test-again test-full test-portable check format docs samples pictures page page-check test-browser-full test-settings test-masker test-imports test-backups bench bench-full faults test-hosts build smoke clean
+.PHONY: help setup run quick test test-again test-full test-portable check format docs samples pictures page page-check test-browser-full test-settings test-masker test-imports test-backups bench bench-full faults test-hosts test-pins test-fleet test-majors build smoke clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -87,6 +87,15 @@ test-backups: setup ## backups of the embedded server, of an own Postgres and of
 
 test-hosts: setup ## chats and gateways in every published hermes-agent; HOSTS= names environments of others
 	$(BIN)/python -m tests.host.matrix
+
+test-pins: setup ## whether our ranges admit what a hermes-agent pins; HOST= names its pyproject.toml
+	$(BIN)/python -m tests.host.pins $(HOST)
+
+test-fleet: setup ## behind a pooler, through a failover, and after an older dump was restored
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m '' tests/database/test_pooler.py tests/faults/test_failover.py tests/faults/test_restored_database.py
+
+test-majors: setup ## dumps and moves with every Postgres there is; PGINSTALLS= names folders of more
+	$(BIN)/python -m pytest -q -m '' tests/database/test_majors.py
 
 build: setup ## build wheel and sdist
 	$(BIN)/python -m build --no-isolation --outdir dist .

@@ -36,6 +36,16 @@ def borrowed_environment(folder: Path, *, has_hermes: bool) -> Path:
     return folder / "bin"
 
 
+def uv() -> Path:
+    """The program uv, from the package index on first use."""
+    root = Path(hermes_memory_pgvector.__file__).parents[2]
+    program = root / ".hosts" / "uv" / "bin" / "uv"
+    if not program.exists():
+        subprocess.run([sys.executable, "-m", "venv", program.parents[1]], check=True)
+        subprocess.run([program.with_name("pip"), "install", "--quiet", "uv"], check=True)
+    return program
+
+
 def clone(folder: Path) -> Path:
     """A copy of this project as a fresh clone has it."""
     root = Path(hermes_memory_pgvector.__file__).parents[2]

@@ -100,6 +100,48 @@ def test_two_threads_that_write_masked_words_keep_to_their_themes(chat: Chat) ->
     assert all(content.startswith(f"The {theme} robot") for theme, content in found)
 
 
+@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+def test_masked_batches_of_two_threads_keep_to_their_themes(chat: Chat, mask: str) -> None:
+    """Each adds an entry, replaces the one before, and removes the one before that; the file changes at once."""
+    together = threading.Barrier(2)
+
+    def entry(theme: str, number: int, day: str = "Mondays") -> str:
+        return f"The {theme} robot number {number} signs in with {KEY} on {day}."
+
+    def work(theme: str) -> None:
+        hook = chat.agents[theme].on_memory_write
+
+        def shown(words: str) -> str:
+            return words.replace(KEY, mask)
+
+        for number in range(10):
+            together.wait()
+            new, older, oldest = entry(theme, number), entry(theme, number - 1), entry(theme, number - 2, "Fridays")
+            changed = entry(theme, number - 1, "Fridays")
+            with chat.lock:
+                chat.entries = [each for each in chat.entries if each not in (older, oldest)]
+                chat.entries += [new, changed] if number else [new]
+                chat.home.write_memories(*chat.entries)
+            hook("add", "memory", shown(new), metadata={})
+            if number:
+                said = {"old_text": f"robot number {number - 1} ", "previous_content": shown(older)}
+                hook("replace", "memory", shown(changed), metadata=said)
+            if number > 1:
+                hook("remove", "memory", "", metadata={"old_text": shown(oldest), "previous_content": shown(oldest)})
+
+    threads = [threading.Thread(target=work, args=(theme,)) for theme in chat.agents]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    chat.rows()
+    found = chat.home.stored.rows("SELECT agent_identity, content FROM memory_entries")
+    assert sorted((theme, content.partition(" number ")[2][:1]) for theme, content in found) == [
+        ("marketing", "8"), ("marketing", "9"), ("trading", "8"), ("trading", "9")
+    ]  # fmt: skip
+    assert all(content.startswith(f"The {theme} robot") and KEY not in content for theme, content in found)
+
+
 def test_plain_words_open_no_file(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(chat.home.engine.mirror.news), "_read", lambda *_: pytest.fail("a file was opened"))
     chat.agents["marketing"].on_memory_write("add", "memory", PLAIN, metadata={})

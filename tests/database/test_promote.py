@@ -297,7 +297,7 @@ from hermes_memory_pgvector.command_line import main
 sys.exit(main(arguments))
 """
 KILLS = {
-    "tables made": ("setup.database", "apply", "1", "after"),
+    "tables made": ("ops.migration", "apply", "1", "after"),
     "before it is closed": ("schema.moving", "Side.shut", "1", "before"),
     "closed": ("schema.moving", "Side.shut", "1", "after"),
     "with models": ("schema.moving", "_make_models", "1", "after"),

@@ -46,7 +46,7 @@ def stored(home: AgentHome) -> list[str]:
     return sorted(text for _, _, text in home.stored.turns("marketing"))
 
 
-@pytest.mark.parametrize("rounds", [20, pytest.param(200, marks=pytest.mark.large)])
+@pytest.mark.parametrize("rounds", [20, pytest.param(200, marks=[pytest.mark.large, pytest.mark.timeout(1800)])])
 def test_a_process_killed_right_after_a_checkpoint_has_kept_it(home: AgentHome, rounds: int) -> None:
     for number in range(rounds):
         code, _ = home.run(KILLED, json.dumps(messages(number)))
