@@ -1,4 +1,4 @@
-"""python -m bench run | report | recall: from the root of the repository."""
+"""python -m bench run | report | recall | gateway: from the root of the repository."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    commands = parser.add_subparsers(required=True, metavar="run | report | recall")
+    commands = parser.add_subparsers(required=True, metavar="run | report | recall | gateway")
     run = commands.add_parser("run", help="measure both systems")
     run.add_argument("--size", choices=("small", "full"), default="small")
     run.add_argument("--only", default="", help="scenarios, separated by commas; all without it")
@@ -41,6 +41,11 @@ def _parser() -> argparse.ArgumentParser:
     recall.add_argument("--embed-model", default="nomic-embed-text", help="the model's name there")
     recall.add_argument("--turn-rule", choices=("each", "pair"), help="store only what an agent keeps by this rule")
     recall.set_defaults(act=_recall)
+    gateway = commands.add_parser("gateway", help="what the provider adds to a request of the real gateway")
+    gateway.add_argument("--rounds", type=int, default=5)
+    gateway.add_argument("--requests", type=int, default=96, help="requests of a round, with and without (default: 96)")
+    gateway.add_argument("--page", type=Path, help="write the table to this page, too")
+    gateway.set_defaults(act=_gateway)
     return parser
 
 
@@ -90,6 +95,12 @@ def _recall(options: argparse.Namespace) -> int:
     keeping = Settings(turn_rule=options.turn_rule) if options.turn_rule else None
     recall_quality.measure_sets(options.data, options.sets.split(","), options.json, embedder, keeping)
     return 0
+
+
+def _gateway(options: argparse.Namespace) -> int:
+    from bench import gateway
+
+    return gateway.measure(options.rounds, options.requests, options.page)
 
 
 if __name__ == "__main__":

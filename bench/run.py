@@ -41,7 +41,7 @@ def run(size: str, only: Sequence[str], out: Path) -> Result:
             result = Result(about={
                 "size": size,
                 "started": datetime.now(UTC).isoformat(timespec="seconds"),
-                "machine": _machine(),
+                "machine": machine(),
                 "load_at_start": round(os.getloadavg()[0], 2),
                 "python": platform.python_version(),
                 "server": stage.server_version(),
@@ -65,7 +65,8 @@ def run(size: str, only: Sequence[str], out: Path) -> Result:
     return result
 
 
-def _machine() -> str:
+def machine() -> str:
+    """What the figures were measured on."""
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
