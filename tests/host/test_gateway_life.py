@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
@@ -16,7 +14,7 @@ from hermes_memory_pgvector.ops.setup import plugin_folder
 from testing.embed_server import EmbedServer
 from testing.hermes import MakeHome, install_probe
 from testing.hermes_home import HermesHome
-from testing.hermes_servers import Gateway, free_port
+from testing.hermes_servers import Gateway, free_port, threads_of_ours
 from testing.waiting import wait_until
 
 AT_ONCE = 8
@@ -36,13 +34,6 @@ def chats(count: int, themes: int = 5) -> list[tuple[str, str]]:
         )
         for number in range(count)
     ]
-
-
-def threads_of_ours(port: int) -> list[str]:
-    """Names of the threads that run code of the plugin or its driver, and not a call by the host."""
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as link, link.makefile("rb") as stream:
-        threads = json.loads(stream.read())
-    return sorted(name for name, file in threads if "/hermes_memory_pgvector/" in file or "/psycopg" in file)
 
 
 def test_eight_cold_requests_at_once_all_have_memory_and_the_command_line_shares_it(make_home: MakeHome) -> None:
