@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 import yaml
 
-from testing.environments import BASE, borrowed_environment, clone
+from hermes_memory_pgvector import carried
+from testing.environments import BASE, borrowed_environment, clone, uv
 from testing.hermes_home import model_section
 from testing.llm_server import Say, ScriptedLLM
 from testing.terminal import Session, on_terminal
@@ -21,6 +24,8 @@ QUESTION = "What is the depth of the old well behind the chapel in our village?"
 ANSWER = "The old well behind the chapel is forty-two metres deep, measured by the parish in spring."
 LATER = "How deep is the old well near the chapel of our village?"
 IN_OWN_NAMESPACE = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
+EARLY = "Who carved the wooden eagle above the door of the school?"
+UNHEARD = "Which colour has the ribbon on the mayor's hat this year?"
 TAB_QUESTION = "tab of hermes' dashboard? [Y/n] "
 USERS = {"root": (), "normal": IN_OWN_NAMESPACE} if os.geteuid() == 0 else {"normal": ()}
 
@@ -69,9 +74,9 @@ class Newcomer:
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
-    def hermes_pgvector(self, *words: str) -> None:
+    def hermes_pgvector(self, *words: str) -> subprocess.CompletedProcess[str]:
         """One of our commands, from hermes."""
-        self.run("pgvector", *words)
+        return self.run("pgvector", *words)
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """`hermes …`."""
@@ -120,3 +125,54 @@ def test_from_a_clone_to_an_agent_that_remembers_whatever_becomes_of_its_environ
     borrowed_environment(newcomer.hermes.parent, has_hermes=True)
     newcomer.ask(LATER)
     assert ANSWER in llm.about(LATER)[-1].recalled
+
+
+def made_by_pip(folder: Path) -> None:
+    subprocess.run([BASE, "-m", "venv", folder], check=True)
+    subprocess.run([folder / "bin" / "pip", "install", "--quiet", HOST], check=True)
+
+
+def made_by_uv(folder: Path) -> None:
+    subprocess.run([uv(), "venv", "--quiet", "--clear", "--python", BASE, folder], check=True)
+    subprocess.run([uv(), "pip", "install", "--quiet", "--python", folder / "bin" / "python", HOST], check=True)
+
+
+HOST = f"hermes-agent=={metadata.version('hermes-agent')}"
+
+
+@pytest.mark.large
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("make", [made_by_pip, made_by_uv])
+def test_an_environment_made_anew_has_the_memory_and_what_was_said_without_it_is_offered(
+    newcomer: Newcomer, llm: ScriptedLLM, make: Callable[[Path], None]
+) -> None:
+    """The environment is fetched from the package index, and holds hermes-agent alone: the folder declares nothing."""
+    environment, home = newcomer.hermes.parent, newcomer.config.parent
+
+    def rebuild() -> None:
+        shutil.rmtree(environment)
+        make(environment)
+
+    llm.when(QUESTION, Say(ANSWER))
+    rebuild()
+    newcomer.ask(EARLY)
+    agreed = newcomer.start("--yes")
+    assert agreed.code == 0, agreed.shown
+    assert newcomer.ask(QUESTION) == ANSWER
+
+    rebuild()
+    newcomer.ask(LATER)
+    assert ANSWER in llm.about(LATER)[-1].recalled
+
+    (libraries,) = carried.folders(home)
+    libraries.rename(home / "elsewhere")
+    newcomer.ask(UNHEARD)
+    assert not llm.about(UNHEARD)[-1].recalled
+    (home / "elsewhere").rename(libraries)
+    rebuild()
+    newcomer.ask(LATER)
+    assert ANSWER in llm.about(LATER)[-1].recalled
+    offered = newcomer.hermes_pgvector("import", "state", "--json")
+    told = json.loads(offered.stdout)
+    # The question that nobody heard and its answer; the chat of before `up` came in with it.
+    assert (told["executed"], told["counts"], told["samples"][0]["known"]) == (False, {"rows": 2}, 8), told

@@ -8,7 +8,7 @@ from typing import Any
 from testing.hermes_home import HermesHome
 
 DRIVER = """
-import json, os, sys
+import inspect, json, os, sys
 from agent.memory_manager import MemoryManager
 from plugins.memory import load_memory_provider
 session, *steps = json.loads(sys.argv[1])
@@ -31,7 +31,14 @@ class Store:
         store.rewind_to_message(session, recent[exchanges - 1]["id"])
 told = []
 for name, arguments, keywords in steps:
-    told.append(getattr(Store() if name in ("said", "rewind") else manager, name)(*arguments, **keywords))
+    step = getattr(Store() if name in ("said", "rewind") else manager, name, None)
+    if step is None and name == "flush_pending":
+        continue  # a host before 0.17 reports a turn on the spot
+    known = inspect.signature(step).parameters
+    takes_all = any(each.kind is each.VAR_KEYWORD for each in known.values())
+    # A host before 0.15.2 reports no transcript with a turn.
+    keywords = {key: value for key, value in keywords.items() if takes_all or key in known}
+    told.append(step(*arguments, **keywords))
 manager.shutdown_all()
 print(json.dumps([repr(answer) for answer in told]))
 sys.stdout.flush()
