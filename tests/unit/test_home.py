@@ -69,6 +69,19 @@ def test_a_copy_gets_an_id_of_its_own_and_the_original_keeps_its(
     assert home_id(original) == first
 
 
+def test_a_copy_with_the_inode_that_another_left_behind_is_another_home(tmp_path: Path) -> None:
+    original, one, two = tmp_path / "original", tmp_path / "one", tmp_path / "two"
+    first = home_id(original)
+    for copy in (one, two):
+        shutil.copytree(original, copy)
+    # The inode, as it was before the first copy became a home of its own.
+    left = tmp_path / "left"
+    os.link(one / "pgvector" / "home-id", left)
+    second = home_id(one)
+    left.replace(two / "pgvector" / "home-id")
+    assert len({first, second, home_id(two)}) == 3
+
+
 def _as_in_a_snapshot(home: Path) -> None:
     """Make the id file name the inode that it has, on another device."""
     file = home / "pgvector" / "home-id"

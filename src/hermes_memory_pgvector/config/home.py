@@ -3,9 +3,9 @@
 Homes get copied in many ways: `cp -r`, a cloned profile, a container image started many times, a restored backup. Two
 homes with the same id would take each other's entries for their own and delete what is not in their own files. So the
 file that holds the id also says where it was written: machine, host, device and inode of that very file. A file found
-elsewhere is a copy and gets an id of its own, derived from the old id and the new place, so that all processes of the
-copy arrive at the same one. A home that was only moved keeps its id. Copies share the key for pseudonyms, so the same
-person keeps the same theme.
+elsewhere is a copy and gets an id of its own, derived from the old id, the new place and the time of the copy, so that
+all processes of the copy arrive at the same one, and two copies never do. A home that was only moved keeps its id.
+Copies share the key for pseudonyms, so the same person keeps the same theme.
 """
 
 from __future__ import annotations
@@ -86,12 +86,15 @@ def identity(home: Path) -> HomeIdentity:
             _keep(path, functools.partial(_content, path, new))
         # Read text and place from the same file, even while another process replaces it.
         with path.open("rb") as file:
-            found = _place_of(path, os.fstat(file.fileno()))
             known = _parse(file.read().decode("utf-8", "surrogateescape"))
+            status = os.fstat(file.fileno())
+        if not status.st_nlink:
+            # Replaced meanwhile, which changed its times: the new one says who this home is.
+            return identity(home)
     except OSError:
         # A home that cannot be written to still needs an identity that does not change between processes.
         return HomeIdentity(_digest(machine.host_name(), str(home)))
-    return _resolve(path, known, found)
+    return _resolve(path, known, status)
 
 
 def root_of(home: Path) -> Path:
@@ -197,17 +200,19 @@ def is_copy(noted: HomePlace, found: HomePlace, machines: tuple[str, ...] = ()) 
     return not (is_same_host and found.path == noted.path)
 
 
-def _resolve(path: Path, known: HomeIdentity, found: HomePlace) -> HomeIdentity:
-    """The identity at this place; writes it down when it is new."""
-    noted = known.place
+def _resolve(path: Path, known: HomeIdentity, status: os.stat_result) -> HomeIdentity:
+    """The identity at the place of a file with this status; writes it down when it is new."""
+    noted, found = known.place, _place_of(path, status)
     if noted == found:
         return known
     machines = known.machines if found.machine in known.machines else (*known.machines, found.machine)
     if noted is None or not (is_copy(noted, found, known.machines) or _is_beside(path, noted, found, known.id)):
         new = replace(known, machines=machines)
     else:
+        # The next copy may get the inode that this one leaves behind.
+        made = map(str, (found.device, found.inode, status.st_ctime_ns))
         new = HomeIdentity(
-            _digest(known.id, found.machine, found.host, found.boot, str(found.device), str(found.inode)),
+            _digest(known.id, found.machine, found.host, found.boot, *made),
             machines=(found.machine,),
             predecessors=(known.id, *known.predecessors)[:LONGEST_LINEAGE],
             original=_original(noted, found, known.id),
