@@ -7,7 +7,7 @@ compared with every text but its own: 1,560 pairs.
 
 from __future__ import annotations
 
-import statistics
+import math
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.base import Embedder, Scale, Vector
@@ -74,7 +74,8 @@ def measure(embedder: Embedder, deadline: Deadline) -> Scale:
     # Half of the pairs tell as much; a model that refuses more of these short texts cannot be measured.
     if len(unrelated) < len(PAIRS) * (len(PAIRS) - 1) // 2:
         raise EmbeddingRejected("the embedding model gave no vectors for most of the texts that measure it")
-    scale = Scale(statistics.fmean(unrelated), statistics.pstdev(unrelated))
+    mean = math.fsum(unrelated) / len(unrelated)
+    scale = Scale(mean, math.sqrt(math.fsum((each - mean) ** 2 for each in unrelated) / len(unrelated)))
     if scale.sd < _LEAST_SD:
         raise EmbeddingRejected("the embedding model gives every text the same vector")
     return scale

@@ -21,12 +21,13 @@ def _read() -> dict[str, frozenset[str]]:
 
 _WORDS = _read()
 _TALK, _CHORES, _OTHER_LANGUAGES = _WORDS["talk"], _WORDS["chores"], _WORDS["elsewhere"]
-_UNSPACED_TALK = re.compile("|".join(sorted(_WORDS["unspaced"], key=len, reverse=True)))
+# As text: made into patterns when a question comes, not when the package is loaded.
+_UNSPACED_TALK = "|".join(sorted(_WORDS["unspaced"], key=len, reverse=True))
 """Taken away, the longest first, nothing must be left."""
 _ASKING = frozenset(["who", "whom", "whose", "what", "which", "when", "where", "why", "how"])
 _OWN = frozenset(["i", "my", "mine", "me", "we", "our", "ours", "us"])
-_WORD = re.compile(rf"[^\W_{UNSPACED}]+(?:'[^\W_{UNSPACED}]+)*")
-_UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
+_WORD = rf"[^\W_{UNSPACED}]+(?:'[^\W_{UNSPACED}]+)*"
+_UNSPACED_RUN = f"[{UNSPACED}]+"
 _ENDINGS = ("", "s", "es", "d", "ed", "ing", "ly")
 MAX_TALK_CHARS = 200
 """Nobody writes small talk longer than this."""
@@ -42,13 +43,13 @@ def worth_asking(prompt: str) -> bool:
     if len(prompt) > MAX_TALK_CHARS:
         return True
     folded = fold(prompt)
-    words = _WORD.findall(folded)
+    words = re.findall(_WORD, folded)
     if _is_question(folded, words):
         says_nothing = _is_talk if _OWN.isdisjoint(words) else _is_stop_word
     else:
         says_nothing = _is_talk if "about" in words else _is_talk_or_chore
     return not all(map(says_nothing, words)) or any(
-        _UNSPACED_TALK.sub("", run) for run in _UNSPACED_RUN.findall(folded)
+        re.sub(_UNSPACED_TALK, "", run) for run in re.findall(_UNSPACED_RUN, folded)
     )
 
 

@@ -23,8 +23,9 @@ MAX_MATCHES = 400
 """Where the words stand this often, a later window is hardly better than one before."""
 
 _SPACE = re.compile(r"\s+")
-_WORD = re.compile(rf"[^\W_{UNSPACED}](?:[^\W_{UNSPACED}]|[\u0300-\u036f])*(?:['’][^\W\d_{UNSPACED}]+)?")
-_RUN = re.compile(f"[{UNSPACED}]+")
+# As text: made into patterns when a question comes, not when the package is loaded.
+_WORD = rf"[^\W_{UNSPACED}](?:[^\W_{UNSPACED}]|[\u0300-\u036f])*(?:['’][^\W\d_{UNSPACED}]+)?"
+_RUN = f"[{UNSPACED}]+"
 _SIGN = re.compile("[^\u3099\u309a][\u3099\u309a]?|.")
 """A sign with the voicing mark that becomes one with it."""
 _JOINER = "\u200d"
@@ -75,7 +76,7 @@ def matches(text: str, words: Sequence[str]) -> list[Match]:
     them without their ending."""
     known: dict[str, str | None] = {}
     found = []
-    for word in _WORD.finditer(text) if words else ():
+    for word in re.finditer(_WORD, text) if words else ():
         typed = word.group()
         if typed not in known:
             folded = fold(typed)
@@ -98,10 +99,10 @@ def _is_form_of(word: str, wanted: str) -> bool:
 def _in_runs(text: str, words: Sequence[str]) -> Iterator[Match]:
     """Pairs of signs, and single signs where no pair begins, in scripts written without spaces."""
     # Single signs first: a pair that begins at the same place takes its place.
-    looked_for = sorted((lexeme for lexeme in words if len(lexeme) <= 2 and _RUN.fullmatch(lexeme)), key=len)
+    looked_for = sorted((lexeme for lexeme in words if len(lexeme) <= 2 and re.fullmatch(_RUN, lexeme)), key=len)
     if not looked_for:
         return
-    for run in _RUN.finditer(text):
+    for run in re.finditer(_RUN, text):
         folded, places = _folded_run(run.group())
         found: dict[int, str] = {}
         for lexeme in looked_for:

@@ -5,7 +5,6 @@ SQL may narrow a search to a superset; whether a text says it is decided here. P
 
 from __future__ import annotations
 
-import html
 import re
 import unicodedata
 from bisect import bisect_right
@@ -24,7 +23,8 @@ UNSEEN_SIGNS = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\u
 _FORMAT_SIGN = re.compile(f"[{FORMAT_SIGNS}]")
 _UNSEEN_SIGN = re.compile(f"[{FORMAT_SIGNS}{UNSEEN_SIGNS}]")
 _ESC = r"(?:\x1b|\^\[|\\{1,4}(?:u001[bB]|x1[bB]|033|e))"
-_DRESS = re.compile(
+_DRESS = (
+    # As text: made into a pattern when a text is looked at, not when the package is loaded.
     # Colours and other orders to a terminal, also where they were printed as text or lost their first sign.
     rf"(?P<gone>{_ESC}\[[0-?]{{0,32}}[ -/]{{0,4}}[@-~]|\x1b\][^\x07\x1b]{{0,512}}+(?:\x07|\x1b\\)"
     r"|\[\d{1,3}(?:;\d{1,3}){0,8}m"
@@ -90,7 +90,7 @@ def undressed(text: str, joint: str = "") -> Undressed:
     pieces: list[str] = []
     places, origins = [0], [0]
     at = length = 0
-    for found in _DRESS.finditer(text):
+    for found in re.finditer(_DRESS, text):
         start, end = found.span()
         pieces.append(text[at:start])
         length += start - at
@@ -114,6 +114,8 @@ def _sign(found: re.Match[str]) -> str:
     if found["escaped"]:
         return _ESCAPED.get(found["escaped"], found["escaped"])
     if found["entity"]:
+        import html  # its table is large, and few texts need it
+
         sign = html.unescape(f"&{found['entity']};")[:1]
     else:
         sign = chr(int(found["unicode"] or found["percent"], 16))

@@ -71,7 +71,7 @@ def named_period(question: str, now: datetime) -> Period | None:
     """The first day, date or period a question names, read on the clock `now`; None when it names none."""
     text = question[:2000].lower()
     for pattern, read in _PHRASES:
-        for found in pattern.finditer(text):
+        for found in re.finditer(pattern, text):
             try:
                 period = read(found, now)
             except (ValueError, OverflowError):
@@ -204,32 +204,30 @@ def _word(found: re.Match[str], now: datetime) -> Period:
 
 _Reader = Callable[[re.Match[str], datetime], Period | None]
 # More exact forms first: a full date wins over the month or year inside it.
-_PHRASES: tuple[tuple[re.Pattern[str], _Reader], ...] = tuple(
-    (re.compile(pattern), read)
-    for pattern, read in (
-        (r"\b(?P<year>(?:19|20)\d\d)[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})\b", _iso),
-        (r"(?P<year>(?:19|20)\d\d)年(?P<month>\d{1,2})月(?P<day>\d{1,2})日", _iso),
-        (r"(?P<year>(?:19|20)\d\d)年(?P<month>\d{1,2})月", _iso_month),
-        (r"\b(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4}|\d\d)?(?!\d)", _dotted),
-        (r"(?<![\d/])(?P<first>\d{1,2})/(?P<second>\d{1,2})(?:/(?P<year>\d{4}|\d\d))?(?![\d/])", _slashed),
-        (rf"\b{_ORDINAL}(?: of)? {_MONTH}(?:,? (?P<year>(?:19|20)\d\d))?\b", _named_day),
-        (rf"\b{_MONTH} (?:the )?{_ORDINAL}\b(?:,? (?P<year>(?:19|20)\d\d))?", _named_day),
-        (r"\b(?P<word>the day before yesterday|yesterday|today|tonight|tomorrow)\b", _word),
-        (rf"\b{_NUMBER} (?P<unit>day|week|month|year)s? (?:ago|back|earlier)\b", _ago),
-        (rf"\b(?:last|past|previous) {_NUMBER} (?P<unit>day|week|month|year)s?\b", _recent),
-        (rf"\b(?:(?P<which>last|this|past|on|next) )?{_WEEKDAY}s?\b", _weekday),
-        (
-            r"\b(?P<which>last|past|previous|this|next) (?P<unit>weekend|week|month|year|night|"
-            r"spring|summer|autumn|fall|winter)\b",
-            _relative,
-        ),
-        (r"\b(?P<year>(?:19|20)\d\d)-(?P<month>0[1-9]|1[0-2])\b", _iso_month),
-        # "may" and "march" are verbs too: without a year they need a word before them that makes them months.
-        (
-            rf"\b(?P<which>in|last|this|since|during|until|of|early|late|mid) {_MONTH}(?:,? (?P<year>(?:19|20)\d\d))?",
-            _named_month,
-        ),
-        (rf"(?P<which>\b){_MONTH},? (?P<year>(?:19|20)\d\d)\b", _named_month),
-        (r"\b(?:in|during|since|of|year) (?P<year>(?:19|20)\d\d)\b", _year),
-    )
+# As text: made into patterns when a question comes, not when the package is loaded.
+_PHRASES: tuple[tuple[str, _Reader], ...] = (
+    (r"\b(?P<year>(?:19|20)\d\d)[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})\b", _iso),
+    (r"(?P<year>(?:19|20)\d\d)年(?P<month>\d{1,2})月(?P<day>\d{1,2})日", _iso),
+    (r"(?P<year>(?:19|20)\d\d)年(?P<month>\d{1,2})月", _iso_month),
+    (r"\b(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4}|\d\d)?(?!\d)", _dotted),
+    (r"(?<![\d/])(?P<first>\d{1,2})/(?P<second>\d{1,2})(?:/(?P<year>\d{4}|\d\d))?(?![\d/])", _slashed),
+    (rf"\b{_ORDINAL}(?: of)? {_MONTH}(?:,? (?P<year>(?:19|20)\d\d))?\b", _named_day),
+    (rf"\b{_MONTH} (?:the )?{_ORDINAL}\b(?:,? (?P<year>(?:19|20)\d\d))?", _named_day),
+    (r"\b(?P<word>the day before yesterday|yesterday|today|tonight|tomorrow)\b", _word),
+    (rf"\b{_NUMBER} (?P<unit>day|week|month|year)s? (?:ago|back|earlier)\b", _ago),
+    (rf"\b(?:last|past|previous) {_NUMBER} (?P<unit>day|week|month|year)s?\b", _recent),
+    (rf"\b(?:(?P<which>last|this|past|on|next) )?{_WEEKDAY}s?\b", _weekday),
+    (
+        r"\b(?P<which>last|past|previous|this|next) (?P<unit>weekend|week|month|year|night|"
+        r"spring|summer|autumn|fall|winter)\b",
+        _relative,
+    ),
+    (r"\b(?P<year>(?:19|20)\d\d)-(?P<month>0[1-9]|1[0-2])\b", _iso_month),
+    # "may" and "march" are verbs too: without a year they need a word before them that makes them months.
+    (
+        rf"\b(?P<which>in|last|this|since|during|until|of|early|late|mid) {_MONTH}(?:,? (?P<year>(?:19|20)\d\d))?",
+        _named_month,
+    ),
+    (rf"(?P<which>\b){_MONTH},? (?P<year>(?:19|20)\d\d)\b", _named_month),
+    (r"\b(?:in|during|since|of|year) (?P<year>(?:19|20)\d\d)\b", _year),
 )
