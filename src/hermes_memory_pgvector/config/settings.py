@@ -248,11 +248,6 @@ class Settings:
         return self.journal_max_mb * MEBIBYTE
 
     @property
-    def secret_rules(self) -> kinds.Pairs:
-        """The operator's own kinds of secrets."""
-        return () if isinstance(self.mask_secrets, bool) else self.mask_secrets
-
-    @property
     def turn_days(self) -> int:
         """For how many days turns are kept; 0 for good."""
         return int(dict(self.ttl_days).get("turns", 0))

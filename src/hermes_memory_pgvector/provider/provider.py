@@ -340,7 +340,7 @@ class PgvectorMemoryProvider(MemoryProvider):
         deadline = Deadline.after(settings.tool_budget)
         if tool_name == retract.RETRACT_TOOL and settings.tools == "all":
             changing = functools.partial(engine.pool.transaction, deadline)
-            return retract.answer(args, self._session, changing, masker_for(settings), engine.home_id)
+            return retract.answer(args, self._session, changing, masker_for(settings.mask_secrets), engine.home_id)
         return tools.answer(
             tool_name if isinstance(tool_name, str) else "",
             args,

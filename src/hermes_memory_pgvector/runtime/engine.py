@@ -152,7 +152,7 @@ class Engine:
         """Make what depends on the settings."""
         self.settings = settings
         meters = self.life.meters
-        masker = masker_for(settings)
+        masker = masker_for(settings.mask_secrets)
         self._database_guard = DatabaseGuard(
             self.folder,
             self.home_id,

@@ -13,27 +13,14 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import Any, Protocol
+from functools import cache
+from typing import Any
 
 from hermes_memory_pgvector.text.folding import Undressed, undressed
 
 PASSWORD = "password"  # noqa: S105 - the name of a kind
 KEY_IN_METADATA = "redacted"
 """Where a row's metadata counts what was masked in it, by kind."""
-
-
-class LatePattern:
-    """A pattern that is compiled when it is first looked for: whoever loads the package does not wait for forty."""
-
-    def __init__(self, source: str, flags: re.RegexFlag = re.NOFLAG) -> None:
-        self._source = source
-        self._flags = flags
-
-    @cached_property
-    def compiled(self) -> re.Pattern[str]:
-        """The pattern itself."""
-        return re.compile(self._source, self._flags)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +33,10 @@ class Rule:
     kind: str
     hints: tuple[str, ...]
     """Any of them, in lower case; none at all means that it is looked for in every text."""
-    pattern: LatePattern
+    pattern: str
     is_placeholder: Callable[[str], bool] = lambda _: False
     """Whether what was found only stands for a secret."""
-    before: LatePattern | None = None
+    before: str = ""
     """What stands in the same line just before, if something must."""
     is_word: bool = False
     """Whether it is a long word of its own."""
@@ -71,76 +58,70 @@ BEFORE_CHARS = 200
 """How far back in a line something is looked for that makes a secret of what follows."""
 
 
-def _token(kind: str, hints: Sequence[str], pattern: str) -> Rule:
-    """A secret that is recognised by its own form, and masked to the end of the word.
-
-    The beginning of another word may stand before it only where it ends, as in a diff or in italics.
-    """
-    begins = r"(?<![A-Za-z0-9])(?<![A-Za-z0-9][_-])"
-    return Rule(kind, tuple(hints), LatePattern(f"{begins}(?:{pattern})(?![A-Za-z0-9])[A-Za-z0-9_-]*+"), is_word=True)
-
-
-_TOKENS = (
-    _token("aws-key", ("akia", "asia", "abia", "acca"), r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}"),
-    _token("google-key", ("aiza", "aq."), r"AIza[A-Za-z0-9_-]{35}|AQ\.[A-Za-z0-9_-]{40,}+"),
-    _token("google-oauth", ("gocspx-", "ya29."), r"GOCSPX-[A-Za-z0-9_-]{24,}+|ya29\.[A-Za-z0-9_-]{20,}+"),
-    _token(
+_KINDS = (
+    ("aws-key", "akia asia abia acca", r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}"),
+    ("google-key", "aiza aq.", r"AIza[A-Za-z0-9_-]{35}|AQ\.[A-Za-z0-9_-]{40,}+"),
+    ("google-oauth", "gocspx- ya29.", r"GOCSPX-[A-Za-z0-9_-]{24,}+|ya29\.[A-Za-z0-9_-]{20,}+"),
+    (
         "github-token",
-        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+        "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_",
         r"gh[pousr]_[A-Za-z0-9]{30,}+|github_pat_[A-Za-z0-9_]{22,}+",
     ),
-    _token(
-        "gitlab-token", ("glpat-", "gldt-", "glrt-", "glcbt-", "glptt-"), r"gl(?:pat|dt|rt|cbt|ptt)-[A-Za-z0-9_-]{20,}+"
-    ),
-    _token("slack-token", ("xox", "xapp-"), r"xox[abeoprs]-[A-Za-z0-9-]{11,}+|xapp-\d-[A-Za-z0-9-]{10,}+"),
-    _token(
-        "discord-token",
-        ("discord", "bot", "token"),
-        r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}+",
-    ),
-    _token("telegram-token", (":aa",), r"\d{8,10}:AA[A-Za-z0-9_-]{32,34}"),
-    _token(
-        "stripe-key", ("_live_", "_test_", "whsec_"), r"[srp]k_(?:live|test)_[A-Za-z0-9]{16,}+|whsec_[A-Za-z0-9]{24,}+"
-    ),
-    _token("anthropic-key", ("sk-ant-",), r"sk-ant-[A-Za-z0-9_-]{20,}+"),
-    _token("openai-key", ("sk-",), r"sk-(?=[A-Za-z_-]*+\d)(?:[a-z0-9]{1,40}-){0,6}[A-Za-z0-9_]{20,}+"),
-    _token("huggingface-token", ("hf_",), r"hf_[A-Za-z0-9]{30,}+"),
-    _token("groq-key", ("gsk_",), r"gsk_[A-Za-z0-9]{40,}+"),
-    _token("xai-key", ("xai-",), r"xai-[A-Za-z0-9]{40,}+"),
-    _token("perplexity-key", ("pplx-",), r"pplx-[A-Za-z0-9]{30,}+"),
-    _token("replicate-token", ("r8_",), r"r8_[A-Za-z0-9]{30,}+"),
-    _token("npm-token", ("npm_",), r"npm_[A-Za-z0-9]{36}"),
-    _token("pypi-token", ("pypi-",), r"pypi-[A-Za-z0-9_-]{50,}+"),
-    _token("sendgrid-key", ("sg.",), r"SG\.[A-Za-z0-9_-]{16,}+\.[A-Za-z0-9_-]{16,}+"),
-    _token("mailgun-key", ("key-",), r"key-[0-9a-f]{32}"),
-    _token("mailchimp-key", ("-us",), r"[0-9a-f]{32}-us\d{1,2}"),
-    _token("twilio-key", tuple(f"sk{digit}" for digit in "0123456789abcdef"), r"SK[0-9a-f]{32}"),
-    _token("digitalocean-token", ("_v1_",), r"do[oprt]_v1_[0-9a-f]{64}"),
-    _token("shopify-token", ("shpat_", "shpca_", "shppa_", "shpss_"), r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"),
-    _token("square-token", ("sq0",), r"sq0(?:atp|csp)-[A-Za-z0-9_-]{22,}+"),
-    _token("databricks-token", ("dapi",), r"dapi[0-9a-f]{32}(?:-\d)?"),
-    _token("docker-token", ("dckr_",), r"dckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}+"),
-    _token("vault-token", ("hvs.", "hvb."), r"hv[sb]\.[A-Za-z0-9_-]{24,}+"),
-    _token("grafana-token", ("glsa_", "glc_"), r"glsa_[A-Za-z0-9]{32}_[0-9a-f]{8}|glc_[A-Za-z0-9+/]{32,}+={0,2}"),
-    _token("newrelic-key", ("nrak-",), r"NRAK-[A-Z0-9]{27}"),
-    _token("notion-token", ("ntn_", "secret_"), r"ntn_[A-Za-z0-9]{40,}+|secret_(?=[A-Za-z]*\d)[A-Za-z0-9]{43}"),
-    _token("linear-key", ("lin_api_",), r"lin_(?:api|oauth)_[A-Za-z0-9]{32,}+"),
-    _token("atlassian-token", ("atatt3",), r"ATATT3[A-Za-z0-9_=-]{50,}+"),
-    _token("airtable-token", ("pat",), r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
-    _token("tavily-key", ("tvly-",), r"tvly-(?:dev-|prod-)?[A-Za-z0-9]{24,}+"),
-    _token("figma-token", ("figd_",), r"figd_[A-Za-z0-9_-]{36,}+"),
-    _token("supabase-token", ("sbp_", "sb_secret_"), r"sbp_[0-9a-f]{40}|sb_secret_[A-Za-z0-9_-]{20,}+"),
-    _token("planetscale-token", ("pscale_",), r"pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_-]{32,}+"),
-    _token("fly-token", ("fm1", "fm2_"), r"fm(?:2_|1[ar]_)[A-Za-z0-9+/=_,]{40,}+"),
-    _token("doppler-token", ("dp.",), r"dp\.(?:pt|st|ct|sa|scim|audit)\.(?:[a-z0-9_-]{1,64}\.)?[A-Za-z0-9]{40,}+"),
-    _token("terraform-token", (".atlasv1.",), r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{60,}+"),
-    _token("rubygems-key", ("rubygems_",), r"rubygems_[0-9a-f]{48}"),
-    _token("pulumi-token", ("pul-",), r"pul-[0-9a-f]{40}"),
-    _token("sonar-token", ("sqp_", "squ_", "sqa_"), r"sq[pua]_[0-9a-f]{40}"),
-    _token("postman-key", ("pmak-",), r"PMAK-[0-9a-f]{24}-[0-9a-f]{34}"),
-    _token("facebook-token", ("eaa",), r"EAA[A-Za-z0-9]{90,}+"),
-    _token("age-key", ("age-secret-key-",), r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
-    _token("jwt", ("eyj",), r"eyJ[A-Za-z0-9_-]{10,}+\.eyJ[A-Za-z0-9_-]{10,}+\.[A-Za-z0-9_-]{10,}+"),
+    ("gitlab-token", "glpat- gldt- glrt- glcbt- glptt-", r"gl(?:pat|dt|rt|cbt|ptt)-[A-Za-z0-9_-]{20,}+"),
+    ("slack-token", "xox xapp-", r"xox[abeoprs]-[A-Za-z0-9-]{11,}+|xapp-\d-[A-Za-z0-9-]{10,}+"),
+    ("discord-token", "discord bot token", r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}+"),
+    ("telegram-token", ":aa", r"\d{8,10}:AA[A-Za-z0-9_-]{32,34}"),
+    ("stripe-key", "_live_ _test_ whsec_", r"[srp]k_(?:live|test)_[A-Za-z0-9]{16,}+|whsec_[A-Za-z0-9]{24,}+"),
+    ("anthropic-key", "sk-ant-", r"sk-ant-[A-Za-z0-9_-]{20,}+"),
+    ("openai-key", "sk-", r"sk-(?=[A-Za-z_-]*+\d)(?:[a-z0-9]{1,40}-){0,6}[A-Za-z0-9_]{20,}+"),
+    ("huggingface-token", "hf_", r"hf_[A-Za-z0-9]{30,}+"),
+    ("groq-key", "gsk_", r"gsk_[A-Za-z0-9]{40,}+"),
+    ("xai-key", "xai-", r"xai-[A-Za-z0-9]{40,}+"),
+    ("perplexity-key", "pplx-", r"pplx-[A-Za-z0-9]{30,}+"),
+    ("replicate-token", "r8_", r"r8_[A-Za-z0-9]{30,}+"),
+    ("npm-token", "npm_", r"npm_[A-Za-z0-9]{36}"),
+    ("pypi-token", "pypi-", r"pypi-[A-Za-z0-9_-]{50,}+"),
+    ("sendgrid-key", "sg.", r"SG\.[A-Za-z0-9_-]{16,}+\.[A-Za-z0-9_-]{16,}+"),
+    ("mailgun-key", "key-", r"key-[0-9a-f]{32}"),
+    ("mailchimp-key", "-us", r"[0-9a-f]{32}-us\d{1,2}"),
+    ("twilio-key", "sk0 sk1 sk2 sk3 sk4 sk5 sk6 sk7 sk8 sk9 ska skb skc skd ske skf", r"SK[0-9a-f]{32}"),
+    ("digitalocean-token", "_v1_", r"do[oprt]_v1_[0-9a-f]{64}"),
+    ("shopify-token", "shpat_ shpca_ shppa_ shpss_", r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"),
+    ("square-token", "sq0", r"sq0(?:atp|csp)-[A-Za-z0-9_-]{22,}+"),
+    ("databricks-token", "dapi", r"dapi[0-9a-f]{32}(?:-\d)?"),
+    ("docker-token", "dckr_", r"dckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}+"),
+    ("vault-token", "hvs. hvb.", r"hv[sb]\.[A-Za-z0-9_-]{24,}+"),
+    ("grafana-token", "glsa_ glc_", r"glsa_[A-Za-z0-9]{32}_[0-9a-f]{8}|glc_[A-Za-z0-9+/]{32,}+={0,2}"),
+    ("newrelic-key", "nrak-", r"NRAK-[A-Z0-9]{27}"),
+    ("notion-token", "ntn_ secret_", r"ntn_[A-Za-z0-9]{40,}+|secret_(?=[A-Za-z]*\d)[A-Za-z0-9]{43}"),
+    ("linear-key", "lin_api_", r"lin_(?:api|oauth)_[A-Za-z0-9]{32,}+"),
+    ("atlassian-token", "atatt3", r"ATATT3[A-Za-z0-9_=-]{50,}+"),
+    ("airtable-token", "pat", r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
+    ("tavily-key", "tvly-", r"tvly-(?:dev-|prod-)?[A-Za-z0-9]{24,}+"),
+    ("figma-token", "figd_", r"figd_[A-Za-z0-9_-]{36,}+"),
+    ("supabase-token", "sbp_ sb_secret_", r"sbp_[0-9a-f]{40}|sb_secret_[A-Za-z0-9_-]{20,}+"),
+    ("planetscale-token", "pscale_", r"pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_-]{32,}+"),
+    ("fly-token", "fm1 fm2_", r"fm(?:2_|1[ar]_)[A-Za-z0-9+/=_,]{40,}+"),
+    ("doppler-token", "dp.", r"dp\.(?:pt|st|ct|sa|scim|audit)\.(?:[a-z0-9_-]{1,64}\.)?[A-Za-z0-9]{40,}+"),
+    ("terraform-token", ".atlasv1.", r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{60,}+"),
+    ("rubygems-key", "rubygems_", r"rubygems_[0-9a-f]{48}"),
+    ("pulumi-token", "pul-", r"pul-[0-9a-f]{40}"),
+    ("sonar-token", "sqp_ squ_ sqa_", r"sq[pua]_[0-9a-f]{40}"),
+    ("postman-key", "pmak-", r"PMAK-[0-9a-f]{24}-[0-9a-f]{34}"),
+    ("facebook-token", "eaa", r"EAA[A-Za-z0-9]{90,}+"),
+    ("age-key", "age-secret-key-", r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
+    ("jwt", "eyj", r"eyJ[A-Za-z0-9_-]{10,}+\.eyJ[A-Za-z0-9_-]{10,}+\.[A-Za-z0-9_-]{10,}+"),
+)
+"""Secrets that are recognised by their own form: kind, hints, pattern."""
+_TOKENS = tuple(
+    # Masked to the end of the word; another word may begin before it only where it ends there, too, as in a diff.
+    Rule(
+        kind,
+        tuple(hints.split()),
+        rf"(?<![A-Za-z0-9])(?<![A-Za-z0-9][_-])(?:{pattern})(?![A-Za-z0-9])[A-Za-z0-9_-]*+",
+        is_word=True,
+    )
+    for kind, hints, pattern in _KINDS
 )
 
 _STANDS_FOR = frozenset(
@@ -210,46 +191,43 @@ _CONTEXTS = (
     Rule(
         "private-key",
         ("private key",),
-        LatePattern(
-            r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-            r".*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)",
-            re.DOTALL,
+        (
+            r"(?s)-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+            r".*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)"
         ),
         is_within_line=False,
     ),
     Rule(
         "slack-webhook",
         ("hooks.slack.com",),
-        LatePattern(r"hooks\.slack\.com/(?P<secret>(?:services|workflows|triggers)/[A-Za-z0-9_/+-]{20,}+)"),
+        r"hooks\.slack\.com/(?P<secret>(?:services|workflows|triggers)/[A-Za-z0-9_/+-]{20,}+)",
     ),
     Rule(
         "discord-webhook",
         ("/api/webhooks/",),
-        LatePattern(r"discord(?:app)?\.com/api/webhooks/(?P<secret>\d{5,30}/[A-Za-z0-9_-]{30,}+)"),
+        r"discord(?:app)?\.com/api/webhooks/(?P<secret>\d{5,30}/[A-Za-z0-9_-]{30,}+)",
     ),
     Rule(
         "aws-secret",
         ("aws",),
-        LatePattern(r"[\s:=\"'>](?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])"),
-        before=LatePattern(r"(?i)aws.{0,24}(?:secret|sk).{0,24}$"),
+        r"[\s:=\"'>](?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])",
+        before=r"(?i)aws.{0,24}(?:secret|sk).{0,24}$",
     ),
     Rule(
         "azure-key",
         ("accountkey=", "sharedaccesskey="),
-        LatePattern(r"(?i)(?:AccountKey|SharedAccessKey)=(?P<secret>[A-Za-z0-9+/]{40,}+={0,2})"),
+        r"(?i)(?:AccountKey|SharedAccessKey)=(?P<secret>[A-Za-z0-9+/]{40,}+={0,2})",
     ),
     Rule(
         PASSWORD,
         ("://",),
-        LatePattern(
-            r"(?i)[a-z0-9+.-]://[^\s:/@\"']{0,256}+:(?P<secret>[^\s/@\"']{3,1024}+(?:@[^\s/@\"']{0,256}+){0,8}?)@(?=[\w\[.-])"
-        ),
+        r"(?i)[a-z0-9+.-]://[^\s:/@\"']{0,256}+:(?P<secret>[^\s/@\"']{3,1024}+(?:@[^\s/@\"']{0,256}+){0,8}?)@(?=[\w\[.-])",
         _stands_for_a_secret,
     ),
     Rule(
         "authorization",
         ("authorization", "bearer "),
-        LatePattern(
+        (
             r"(?i)(?:authorization[\"']?\s{0,8}[:=]\s{0,8}[\"']?(?:basic|bearer|token|ssws|apikey)?|\bbearer)\s{1,8}"
             r"(?P<secret>(?=[^\s\"',;\d]*+\d)[A-Za-z0-9+/=._~-]{16,}+)"
         ),
@@ -259,7 +237,7 @@ _CONTEXTS = (
     Rule(
         PASSWORD,
         ("passw", "pwd", "_pass", "secret", "key", "token", "credential", "passphrase"),
-        LatePattern(
+        (
             rf"(?i){_NAMES}(?:[-_.](?:base|prod|production|staging|dev|live|test|\d{{1,4}}))?[\"']?"
             rf"\s{{0,8}}(?::=|=>|[:=])\s{{0,8}}{_VALUE}"
         ),
@@ -269,7 +247,7 @@ _CONTEXTS = (
     Rule(
         PASSWORD,
         ("password", "passwd", "_pass", "_pwd", "secret", "_key", "token"),
-        LatePattern(
+        (
             r"^\s{0,40}(?:export\s{1,8})?[A-Z][A-Z0-9_]{0,80}"
             r"(?:PASSWORD|PASSWD|(?<!ONE)(?<!TWO)(?<!FIRST)(?<!SINGLE)(?<!MULTI)_PASS|_PWD|SECRET|_KEY|TOKEN)"
             r"(?:_[A-Z0-9]{1,20})?=(?P<secret>[^\s\"'#]{6,1024}+)\s*+$"
@@ -283,7 +261,7 @@ _CONTEXTS = (
             *("password", "passwd", "passphrase", "passcode", "token", "api key", "secret", "pw"),
             *("passwort", "contraseña", "mot de passe", "senha", "wachtwoord", "пароль", "密码", "密碼", "パスワード"),
         ),
-        LatePattern(
+        (
             r"(?i)(?:\b(?:password|passwd|passphrase|passcode|token|api[ -]key|secret|pw|passwort|contraseña"
             r"|mot de passe|senha|wachtwoord|пароль)s?\b|密码|密碼|パスワード)"
             r"(?!\s(?:managers?|fields?|polic(?:y|ies)|generators?|prompts?|resets?|budgets?|stores?|rotation|plugins?)\b)"
@@ -296,52 +274,50 @@ _CONTEXTS = (
     Rule(
         PASSWORD,
         ("curl", "wget"),
-        LatePattern(
+        (
             r"\s(?:-u|--user|--password)[ =]{0,4}[\"']?(?!\[redacted:)(?:[^\s:\"']{0,128}:)?"
             r"(?P<secret>[^\s\"'-][^\s\"']{3,1024}+)"
         ),
         _stands_for_a_secret,
-        before=LatePattern(r"(?:curl|wget)\b"),
+        before=r"(?:curl|wget)\b",
     ),
     Rule(
         PASSWORD,
         ("sshpass",),
-        LatePattern(r"\bsshpass\s{1,4}-p\s{0,4}[\"']?(?P<secret>[^\s\"'-][^\s\"']{3,1024}+)"),
+        r"\bsshpass\s{1,4}-p\s{0,4}[\"']?(?P<secret>[^\s\"'-][^\s\"']{3,1024}+)",
         _stands_for_a_secret,
     ),
     Rule(
         PASSWORD,
         ("mysql", "mariadb"),
-        LatePattern(r"\s-p(?!\d{1,5}(?:[:/\s]|$))(?P<secret>[^\s\"'-][^\s\"']{3,1024}+)"),
+        r"\s-p(?!\d{1,5}(?:[:/\s]|$))(?P<secret>[^\s\"'-][^\s\"']{3,1024}+)",
         _stands_for_a_secret,
-        before=LatePattern(r"(?:mysql|mariadb)\w{0,9}\b.{0,80}$"),
+        before=r"(?:mysql|mariadb)\w{0,9}\b.{0,80}$",
     ),
     # A line of a .netrc file.
     Rule(
         PASSWORD,
         ("machine ",),
-        LatePattern(
-            r"\bmachine\s{1,20}\S{1,255}+\s{1,20}login\s{1,20}\S{1,255}+\s{1,20}password\s{1,20}(?P<secret>\S{4,1024}+)"
-        ),
+        r"\bmachine\s{1,20}\S{1,255}+\s{1,20}login\s{1,20}\S{1,255}+\s{1,20}password\s{1,20}(?P<secret>\S{4,1024}+)",
         _stands_for_a_secret,
         is_within_line=False,
     ),
     Rule(
         "private-key",
         ("private-lines:",),
-        LatePattern(r"Private-Lines: \d{1,5}\s{1,4}(?P<secret>[A-Za-z0-9+/=]{32,}+(?:\s{1,4}[A-Za-z0-9+/=]{16,}+)*+)"),
+        r"Private-Lines: \d{1,5}\s{1,4}(?P<secret>[A-Za-z0-9+/=]{32,}+(?:\s{1,4}[A-Za-z0-9+/=]{16,}+)*+)",
         is_within_line=False,
     ),
     Rule(
         "webhook",
         ("hooks.zapier.com", "webhook.office.com"),
-        LatePattern(r"(?:hooks\.zapier\.com/hooks/catch|webhook\.office\.com/webhookb2)/(?P<secret>[\w@/-]{8,}+)"),
+        r"(?:hooks\.zapier\.com/hooks/catch|webhook\.office\.com/webhookb2)/(?P<secret>[\w@/-]{8,}+)",
     ),
     # Whoever has such an address has what it leads to.
     Rule(
         "signed-url",
         ("-signature=", "sig="),
-        LatePattern(r"(?i)[?&](?:X-(?:Amz|Goog)-Signature|sig)=(?P<secret>[A-Za-z0-9%+/_-]{40,}+={0,2})"),
+        r"(?i)[?&](?:X-(?:Amz|Goog)-Signature|sig)=(?P<secret>[A-Za-z0-9%+/_-]{40,}+={0,2})",
     ),
 )
 RULES = (*_CONTEXTS[:1], *_TOKENS, *_CONTEXTS[1:])
@@ -435,7 +411,7 @@ def _found(text: str, rule: Rule) -> Iterator[tuple[int, int]]:
 
 
 def _found_in(part: str, rule: Rule) -> Iterator[tuple[int, int]]:
-    pattern = rule.pattern.compiled
+    pattern = _compiled(rule.pattern)
     names = list(pattern.groupindex)
     judged: dict[str, bool] = {}
     for found in pattern.finditer(part):
@@ -443,41 +419,29 @@ def _found_in(part: str, rule: Rule) -> Iterator[tuple[int, int]]:
         secret = part[start:end]
         if secret not in judged:
             judged[secret] = bool(secret) and MASK_START not in secret and not rule.is_placeholder(secret)
-        if judged[secret] and (rule.before is None or _stands_before(rule.before, part, found.start() + 1)):
+        place = found.start() + 1
+        if judged[secret] and _compiled(rule.before).search(part, max(0, place - BEFORE_CHARS), place):
             yield start, end
 
 
-def _stands_before(pattern: LatePattern, part: str, place: int) -> bool:
-    return pattern.compiled.search(part, max(0, place - BEFORE_CHARS), place) is not None
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """When it is first looked for: whoever loads the package does not wait for forty."""
+    return re.compile(pattern)
 
 
 NOTHING = Masker(())
 """Leaves every text as it is."""
 
 
-class MaskSettings(Protocol):
-    """What the operator decides about secrets."""
-
-    @property
-    def mask_secrets(self) -> object:
-        """Whether they are masked."""
-
-    @property
-    def secret_rules(self) -> tuple[tuple[str, str], ...]:
-        """Kinds of secrets of the operator's own, and the pattern of each."""
-
-
-def masker_for(settings: MaskSettings) -> Masker:
-    """What masks secrets as the operator wants it."""
-    return masker_with(settings.secret_rules) if settings.mask_secrets else NOTHING
-
-
 @cache
-def masker_with(own: tuple[tuple[str, str], ...] = ()) -> Masker:
-    """What masks secrets by the rules of this module and an operator's own."""
-    return Masker((*RULES, *(Rule(kind, (), LatePattern(pattern), is_within_line=False) for kind, pattern in own)))
+def masker_for(wanted: bool | tuple[tuple[str, str], ...]) -> Masker:
+    """What masks secrets as the operator wants it: not at all, by our rules, or by kinds of their own beside these."""
+    own = wanted if isinstance(wanted, tuple) else ()
+    rules = (Rule(kind, (), pattern, is_within_line=False) for kind, pattern in own)
+    return Masker((*RULES, *rules)) if wanted else NOTHING
 
 
 def masked(text: str) -> str:
     """The text with a mask in place of whatever looks like a secret."""
-    return masker_with().mask(text).text
+    return masker_for(True).mask(text).text

@@ -33,7 +33,7 @@ class Intake:
         self._pool = pool
         self._settings = settings
         self._undone = undone
-        self._masker = masker_for(settings)
+        self._masker = masker_for(settings.mask_secrets)
         self.themes: set[str] = set()
         """The themes that were written to, by the names in the records."""
         self.burials: list[tuple[str, str]] = []

@@ -37,10 +37,10 @@ def export(
     output: str | None,
 ) -> Facts | Stream:  # fmt: skip
     """Write the rows; on standard output nothing else is printed."""
-    from hermes_memory_pgvector.text.secrets import masker_with
+    from hermes_memory_pgvector.text.secrets import masker_for
 
     named, counts = output or STANDARD, Counter[str]()
-    masker = masker_with(memory.parsed.settings.secret_rules)
+    masker = masker_for(memory.parsed.settings.mask_secrets or True)
     # One statement reads it all: it shows the database at one moment, however long the writing takes.
     with (
         memory.reading(theme, READ_SECONDS) as connection,

@@ -88,7 +88,7 @@ class RowIntake:
         self.tally = tally
         self.advance = advance
         """Learns how much has been read."""
-        self._masker = masker_for(settings)
+        self._masker = masker_for(settings.mask_secrets)
         self._portion: list[Found] = []
         self._chars = 0
         self._taken: set[int] = set()

@@ -289,7 +289,7 @@ def _reading(memory: Memory) -> tuple[int, Masker]:
     from hermes_memory_pgvector.text.secrets import masker_for
 
     settings = memory.parsed.settings
-    return settings.memory_max_chars, masker_for(settings)
+    return settings.memory_max_chars, masker_for(settings.mask_secrets)
 
 
 def _homes_here(memory: Memory) -> dict[str, Path]:

@@ -45,7 +45,9 @@ def entries(home: Path) -> Iterator[tuple[Target, Standing]]:
     """The entries of both files of a home, as they are stored."""
     settings = load(home).settings
     for target, name in FILE_NAMES.items():
-        for each in edit_file.standing(home / "memories" / name, settings.memory_max_chars, masker_for(settings)):
+        for each in edit_file.standing(
+            home / "memories" / name, settings.memory_max_chars, masker_for(settings.mask_secrets)
+        ):
             yield target, each
 
 
@@ -81,7 +83,7 @@ def take_out(found: dict[Path, list[Standing]]) -> int:
         settings = load(home).settings
         for path in dict.fromkeys(each.path for each in standing):
             changes = [Exchange(each, None) for each in standing if each.path == path]
-            edits.append(FileEdit(path, changes, settings.memory_max_chars, masker_for(settings)))
+            edits.append(FileEdit(path, changes, settings.memory_max_chars, masker_for(settings.mask_secrets)))
     with edit_file.edited(edits):
         return sum(len(each.changes) for each in edits)
 

@@ -17,7 +17,7 @@ from hermes_memory_pgvector.postgres.statements import model_statement, statemen
 from hermes_memory_pgvector.store import flatten, history, memories, vectors
 from hermes_memory_pgvector.store.themes import theme_names
 from hermes_memory_pgvector.terminal.operation import Note, Plan
-from hermes_memory_pgvector.text.secrets import KEY_IN_METADATA, Masker, masker_with
+from hermes_memory_pgvector.text.secrets import KEY_IN_METADATA, Masker, masker_for
 from hermes_memory_pgvector.values import TARGETS, AddMemory, Kind, Target
 from hermes_memory_pgvector.writer.masking import without_secrets
 
@@ -44,7 +44,7 @@ def run(memory: Memory, theme: str | None, *, execute: bool) -> Masking:
     settings = memory.parsed.settings
     with memory.rewriting(theme, execute=execute) as connection:
         # Whoever turned masking off for new rows may still want to know what is there.
-        search = _Search(connection, masker_with(settings.secret_rules), theme, execute, settings.embed_on_write)
+        search = _Search(connection, masker_for(settings.mask_secrets or True), theme, execute, settings.embed_on_write)
         search.run()
         counts = dict(search.counts)
         if execute and counts:

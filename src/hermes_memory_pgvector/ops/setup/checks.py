@@ -271,7 +271,9 @@ def _files(connection: Connection, home: Path, settings: Settings) -> Iterator[F
     from hermes_memory_pgvector.store import overview
 
     for target, name in memory_file.FILE_NAMES.items():
-        entries = memory_file.read(home / "memories" / name, settings.memory_max_chars, masker_for(settings))
+        entries = memory_file.read(
+            home / "memories" / name, settings.memory_max_chars, masker_for(settings.mask_secrets)
+        )
         if entries is None:
             if (home / "memories").is_dir():
                 yield Finding("mirror", "problem", f"{home / 'memories' / name} cannot be read")
