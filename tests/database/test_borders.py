@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import psycopg
 import pytest
 
+from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseError
 from hermes_memory_pgvector.ops.browse import pages
@@ -36,15 +37,6 @@ CANARY = re.compile(r"canary of ([\w-]+)")
 VECTOR = [0.125] * DIM
 CALLS = 300
 MANY = 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """Settings of recall."""
-
-    embed_timeout: float = 1.0
-    hybrid_search: bool = True
-    recency_half_life_days: float = 0.0
 
 
 class Near:
@@ -126,7 +118,7 @@ class Asker:
             connection.execute("SELECT content FROM conversations")
 
     def _recall(self) -> Recall:
-        return Recall(self.pool.reading, Near(), Wishes())
+        return Recall(self.pool.reading, Near(), Settings())
 
     def _tool(self, theme: str, generator: random.Random) -> tuple[str, set[str], str]:
         scope = generator.choice(["current", "session", "all", "all", generator.choice(THEMES)])

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from database.searching import START, Said, Store, store_of, unit
 
+from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseUnavailable, DeadlineExceeded, EmbeddingError, EmbeddingUnavailable
 from hermes_memory_pgvector.postgres.errors import translated
@@ -39,15 +40,6 @@ class Meanings:
         return self.vector
 
 
-@dataclass(frozen=True)
-class Wishes:
-    """An operator's settings."""
-
-    embed_timeout: float = 5.0
-    hybrid_search: bool = True
-    recency_half_life_days: float = 0.0
-
-
 @pytest.fixture
 def store(database: Database) -> Iterator[Store]:
     with store_of(database) as opened:
@@ -65,7 +57,7 @@ def test_meaning_and_words_answer_together(store: Store) -> None:
     by_meaning, by_words = store.say(
         Said("a striped horse", vector=unit(generator, store.model.dim, asked, 0.8)), Said("the zebra budget")
     )
-    answer = Recall(store.reading, Meanings(store.model.name, asked), Wishes()).search(
+    answer = Recall(store.reading, Meanings(store.model.name, asked), Settings()).search(
         question("zebra"), Deadline.after(5)
     )
     assert answer.degraded is None
@@ -75,15 +67,15 @@ def test_meaning_and_words_answer_together(store: Store) -> None:
 def test_words_answer_when_the_embedder_fails_and_the_answer_says_so(store: Store) -> None:
     (wanted,) = store.say("the zebra budget")
     embedder = Meanings(store.model.name, error=EmbeddingUnavailable())
-    answer = Recall(store.reading, embedder, Wishes()).search(question("zebra"), Deadline.after(5))
+    answer = Recall(store.reading, embedder, Settings()).search(question("zebra"), Deadline.after(5))
     assert [hit.id for hit in answer.hits] == [wanted]
     assert answer.degraded is not None
 
 
 def test_the_embedder_gets_only_a_part_of_the_time(store: Store) -> None:
     embedder = Meanings(store.model.name, unit(random.Random(1), store.model.dim))
-    Recall(store.reading, embedder, Wishes()).search(question("zebra"), Deadline.after(2))
-    Recall(store.reading, embedder, Wishes(embed_timeout=0.1)).search(question("zebra"), Deadline.after(2))
+    Recall(store.reading, embedder, Settings()).search(question("zebra"), Deadline.after(2))
+    Recall(store.reading, embedder, Settings(embed_timeout=0.1)).search(question("zebra"), Deadline.after(2))
     assert 1.0 < embedder.remaining[0] < 1.3
     assert embedder.remaining[1] <= 0.1
 
@@ -94,14 +86,14 @@ def test_vectors_of_another_model_are_not_compared(store: Store) -> None:
         Meanings("another", unit(random.Random(1), store.model.dim)),
         Meanings(store.model.name, [1.0, 0.0]),
     ):
-        answer = Recall(store.reading, embedder, Wishes()).search(question("zebra"), Deadline.after(5))
+        answer = Recall(store.reading, embedder, Settings()).search(question("zebra"), Deadline.after(5))
         assert [(hit.id, hit.score) for hit in answer.hits] == [(wanted, None)]
         assert answer.degraded is not None
 
 
 def test_a_text_without_meaning_is_searched_by_words(store: Store) -> None:
     (wanted,) = store.say("ticket ## 4711 ##")
-    answer = Recall(store.reading, Meanings(store.model.name, None), Wishes()).search(
+    answer = Recall(store.reading, Meanings(store.model.name, None), Settings()).search(
         question("4711"), Deadline.after(5)
     )
     assert [hit.id for hit in answer.hits] == [wanted]
@@ -110,7 +102,7 @@ def test_a_text_without_meaning_is_searched_by_words(store: Store) -> None:
 
 def test_common_words_alone_find_nothing(store: Store) -> None:
     store.say("what it is, is what it was")
-    assert Recall(store.reading, None, Wishes()).search(question("what is it"), Deadline.after(5)).hits == ()
+    assert Recall(store.reading, None, Settings()).search(question("what is it"), Deadline.after(5)).hits == ()
 
 
 def test_a_database_error_reaches_the_caller(store: Store) -> None:
@@ -122,18 +114,18 @@ def test_a_database_error_reaches_the_caller(store: Store) -> None:
             yield store.connection
 
     with pytest.raises(DatabaseUnavailable):
-        Recall(failing, None, Wishes()).search(question("zebra"), Deadline.after(5))
+        Recall(failing, None, Settings()).search(question("zebra"), Deadline.after(5))
 
 
 def test_a_question_past_its_deadline_is_not_asked(store: Store) -> None:
     with pytest.raises(DeadlineExceeded):
-        Recall(store.reading, None, Wishes()).search(question("zebra"), Deadline.after(0))
+        Recall(store.reading, None, Settings()).search(question("zebra"), Deadline.after(0))
 
 
 def test_without_hybrid_search_only_meaning_counts(store: Store) -> None:
     asked = unit(random.Random(1), store.model.dim)
     near, _ = store.say(Said("a striped horse", vector=asked), Said("the zebra budget"))
-    recall = Recall(store.reading, Meanings(store.model.name, asked), Wishes(hybrid_search=False))
+    recall = Recall(store.reading, Meanings(store.model.name, asked), Settings(hybrid_search=False))
     assert [hit.id for hit in recall.search(question("zebra"), Deadline.after(5)).hits] == [near]
 
 
@@ -144,7 +136,7 @@ def test_what_is_no_nearer_than_chance_is_no_hit_without_words(store: Store) -> 
         Said("a striped horse", session="s1", vector=unit(generator, store.model.dim)),
         Said("a zebra", session="s2", vector=unit(generator, store.model.dim)),
     )
-    recall = Recall(store.reading, Meanings(store.model.name, asked), Wishes())
+    recall = Recall(store.reading, Meanings(store.model.name, asked), Settings())
     answer = recall.search(question("unheard"), Deadline.after(5))
     assert (answer.hits, answer.searched) == ((), 2)
     assert [hit.id for hit in recall.search(question("zebra"), Deadline.after(5)).hits] == [worded]
@@ -160,7 +152,7 @@ def test_what_somebody_said_comes_first_when_the_question_names_them(store: Stor
         Said("[Tim] the zebra budget is low", session="s2"),
         Said("the zebra budget is unknown", session="s3", author="Tim Smith"),
     )
-    recall = Recall(store.reading, Meanings(store.model.name, asked), Wishes())
+    recall = Recall(store.reading, Meanings(store.model.name, asked), Settings())
 
     def order(text: str) -> list[int]:
         return [hit.id for hit in recall.search(question(text), Deadline.after(5)).hits]
@@ -175,7 +167,7 @@ def test_a_session_that_has_more_of_the_question_comes_first(store: Store) -> No
         Said("the zebra runs", session="s2"),
         Said("in the stable of Vienna", session="s2"),
     )
-    answer = Recall(store.reading, None, Wishes()).search(question("zebra in Vienna"), Deadline.after(5))
+    answer = Recall(store.reading, None, Settings()).search(question("zebra in Vienna"), Deadline.after(5))
     found = [hit.id for hit in answer.hits]
     assert found.index(beside) < found.index(alone)
 
@@ -199,7 +191,7 @@ def test_what_is_offered_unasked_is_near_and_shares_words(store: Store) -> None:
         Said("something else", session="s4", vector=at(0.1)),
         Said("zebra without a vector", session="s5"),
     )
-    recall = Recall(store.reading, Meanings(store.model.name, asked), Wishes())
+    recall = Recall(store.reading, Meanings(store.model.name, asked), Settings())
 
     def found(text: str, by: Recall = recall, *, is_ambient: bool = True) -> set[int]:
         return {hit.id for hit in by.search(question(text, is_ambient=is_ambient), Deadline.after(5)).hits}
@@ -208,24 +200,24 @@ def test_what_is_offered_unasked_is_near_and_shares_words(store: Store) -> None:
     assert found("zebra quagga") == {both, bare}
     assert found("zebra quagga", is_ambient=False) == {alone, far, both, bare}
     # Where words do not count, nearness decides.
-    by_meaning = Recall(store.reading, Meanings(store.model.name, asked), Wishes(hybrid_search=False))
+    by_meaning = Recall(store.reading, Meanings(store.model.name, asked), Settings(hybrid_search=False))
     assert found("zebra", by_meaning) == {alone, both}
     # Where meaning cannot be had, words decide.
-    by_words = Recall(store.reading, None, Wishes())
+    by_words = Recall(store.reading, None, Settings())
     assert found("zebra", by_words) == {far, both, bare}
 
 
 def test_gibberish_finds_nothing_and_the_best_row_lets_lesser_ones_pass(store: Store) -> None:
     asked = unit(random.Random(1), store.model.dim)
     store.say(*(Said(f"turn {n}", vector=unit(random.Random(n), store.model.dim)) for n in range(2, 60)))
-    recall = Recall(store.reading, Meanings(store.model.name, asked), Wishes())
+    recall = Recall(store.reading, Meanings(store.model.name, asked), Settings())
     assert recall.search(question("xyzzy qwfp"), Deadline.after(5)).hits == ()
 
 
 def test_an_unmeasured_model_leaves_it_to_the_words_and_says_so(store: Store, database: Database) -> None:
     asked = unit(random.Random(1), store.model.dim)
     near, word = store.say(Said("a striped horse", vector=asked), Said("zebra"))
-    recall = Recall(store.reading, Meanings(store.model.name, asked), Wishes())
+    recall = Recall(store.reading, Meanings(store.model.name, asked), Settings())
     with psycopg.connect(database.owner_dsn) as owner:
         owner.execute("UPDATE embedding_models SET unrelated_mean = NULL, unrelated_sd = NULL")
     answer = recall.search(question("zebra"), Deadline.after(5))
@@ -251,12 +243,12 @@ def test_an_unmeasured_model_leaves_it_to_the_words_and_says_so(store: Store, da
 )
 def test_an_empty_answer_knows_how_many_rows_it_searched(store: Store, more: dict[str, Any], size: int | None) -> None:
     store.say("one", "two", Said("three", session="s2"), Said("four", theme="other"))
-    answer = Recall(store.reading, None, Wishes()).search(question("unheard", **more), Deadline.after(5))
+    answer = Recall(store.reading, None, Settings()).search(question("unheard", **more), Deadline.after(5))
     assert (answer.hits, answer.searched) == ((), size)
     asked = replace(question("unheard"), kind=Kind.MEMORY, targets=("user",))
     store.remember("fleet", "memory", "a fact", None)
     store.remember("fleet", "user", "a person", None)
-    assert Recall(store.reading, None, Wishes()).search(asked, Deadline.after(5)).searched == 1
+    assert Recall(store.reading, None, Settings()).search(asked, Deadline.after(5)).searched == 1
 
 
 def test_neighbours_are_asked_for_only_on_request(store: Store) -> None:
@@ -269,7 +261,7 @@ def test_neighbours_are_asked_for_only_on_request(store: Store) -> None:
         with store.reading(deadline) as connection:
             yield connection
 
-    recall = Recall(counting, None, Wishes())
+    recall = Recall(counting, None, Settings())
     (hit,) = recall.search(question("zebra"), Deadline.after(5)).hits
     assert (hit.before, hit.after, len(uses)) == (None, None, 1)
     (hit,) = recall.search(question("zebra", wants_neighbours=True), Deadline.after(5)).hits
@@ -295,7 +287,7 @@ def test_hits_are_answered_also_when_their_neighbours_cannot_be_had(database: Da
             yield connection
 
     asked = question("zebra", wants_neighbours=True)
-    (hit,) = Recall(breaking, None, Wishes()).search(asked, Deadline.after(5)).hits
+    (hit,) = Recall(breaking, None, Settings()).search(asked, Deadline.after(5)).hits
     assert len(uses) == 2
     assert (hit.content, hit.before, hit.after) == ("the zebra budget", None, None)
 
@@ -305,7 +297,7 @@ def test_neighbours_travel_in_a_pipeline(database: Database, store: Store) -> No
     pool = Pool(lambda _: database.runtime_dsn, maximum=1, connect_seconds=5)
     try:
         asked = question("zebra", wants_neighbours=True)
-        (hit,) = Recall(pool.reading, None, Wishes()).search(asked, Deadline.after(5)).hits
+        (hit,) = Recall(pool.reading, None, Settings()).search(asked, Deadline.after(5)).hits
         assert hit.after is not None
         assert hit.after.content == "after"
         # What was set for the neighbours is gone with their transaction.
@@ -321,7 +313,7 @@ def test_the_half_life_of_the_settings_decides_how_much_age_counts(store: Store)
     order = {
         days: [
             hit.id
-            for hit in Recall(store.reading, None, Wishes(recency_half_life_days=days))
+            for hit in Recall(store.reading, None, Settings(recency_half_life_days=days))
             .search(question("zebra budget", now=now), Deadline.after(5))
             .hits
         ]

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from hermes_memory_pgvector.breaker import Breaker
+from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import (
     DatabaseDenied,
@@ -60,22 +61,6 @@ class QueryEmbedder(Protocol):
         """The vector of a question, or None when the text has none."""
 
 
-class RecallSettings(Protocol):
-    """What the operator decides about recall."""
-
-    @property
-    def embed_timeout(self) -> float:
-        """Seconds that embedding a question may take."""
-
-    @property
-    def hybrid_search(self) -> bool:
-        """Whether keywords count beside vectors; without vectors they always do."""
-
-    @property
-    def recency_half_life_days(self) -> float:
-        """Days after which a hit counts half; 0 ignores age."""
-
-
 Search = Callable[[Sequence[Question]], list["Answer"]]
 """Answers questions that share the same words, within the caller's deadline."""
 Reading = Callable[[Deadline], AbstractContextManager[Connection]]
@@ -116,12 +101,12 @@ class Recall:
         self,
         reading: Reading,
         embedder: QueryEmbedder | None,
-        settings: RecallSettings,
+        settings: Settings,
         current_model: CurrentModel | None = None,
         masker: Masker = NOTHING,
     ) -> None:
         self._reading = reading
-        self._embedders = [] if embedder is None else [embedder]
+        self._embedder = embedder
         self._settings = settings
         self._masker = masker
         self._current_model = current_model or CurrentModel()
@@ -170,7 +155,7 @@ class Recall:
                 send(connection, question, meaning, wording, self._settings.recency_half_life_days)
                 for question in questions
             ]
-            if self._embedders:
+            if self._embedder is not None:
                 models = PendingModels(connection)
         # Results are read after the transaction, so that all statements and its end travel together.
         answers = [Answer(tuple(each.receive()), ready.degraded) for each in pending]
@@ -178,10 +163,10 @@ class Recall:
 
     def _could_do_better(self, ready: Prepared, models: tuple[EmbeddingModel, ...]) -> bool:
         """Whether the model in use is another one by now, and one that we have an embedder for."""
-        if not models or not models[0].is_current:
+        if not models or not models[0].is_current or self._embedder is None:
             return False
         asked = None if ready.meaning is None else ready.meaning.model.id
-        return asked != models[0].id and models[0] != ready.current and bool(self._embedders_of(models[0]))
+        return asked != models[0].id and models[0] != ready.current and models[0].name == self._embedder.model
 
     def _has_changed(self, deadline: Deadline) -> bool:
         """Whether the database's models are others than those we remember, which we do from now on."""
@@ -198,7 +183,7 @@ class Recall:
         """Read a question's words and embed it; without a vector that can be compared, words have to do."""
         # Rows are stored without secrets, and no embedding service gets to see one.
         question = replace(question, text=self._masker.mask(question.text).text)
-        models = self._models(deadline) if self._embedders else ()
+        models = self._models(deadline) if self._embedder is not None else ()
         meaning, degraded = self._embed(question.text, models, deadline)
         wording = read_wording(question)
         deadline.check()
@@ -242,36 +227,26 @@ class Recall:
 
         It is of the model in use if we have an embedder for that, otherwise of one whose vectors are still there.
         """
-        if not self._embedders:
+        embedder = self._embedder
+        if embedder is None:
             return None, _keywords_only("no embedder is configured")
         share = deadline.earlier(min(deadline.remaining() * EMBED_SHARE, self._settings.embed_timeout))
-        reason = "the stored vectors belong to another model"
         # Without a model to compare with, an outage or a wrong setting is still worth telling.
-        for model, embedder in self._pairs(models) or [(None, self._embedders[0])]:
-            try:
-                vector = embedder.embed_query(text, share)
-            except EmbeddingMisconfigured:
-                reason = "a setting of the embedder is wrong"
-                continue
-            except (EmbeddingError, DeadlineExceeded) as error:
-                logger.debug("keyword search only: %s", type(error).__name__)
-                reason = "the embedding service is out of reach"
-                continue
-            if vector is None:
-                return None, None
-            if model is not None and len(vector) == model.dim:
-                if not model.is_measured:
-                    return None, UNMEASURED
-                return Meaning(model, vector), None if model.is_current else OTHER_MODEL
-        return None, _keywords_only(reason)
-
-    def _pairs(self, models: tuple[EmbeddingModel, ...]) -> list[tuple[EmbeddingModel | None, QueryEmbedder]]:
-        """The model in use with the embedders that have its name, or else other models with theirs."""
-        of_current = [(each, embedder) for each in models if each.is_current for embedder in self._embedders_of(each)]
-        return [*of_current] or [(each, embedder) for each in models for embedder in self._embedders_of(each)]
-
-    def _embedders_of(self, model: EmbeddingModel) -> list[QueryEmbedder]:
-        return [each for each in self._embedders if each.model == model.name]
+        try:
+            vector = embedder.embed_query(text, share)
+        except EmbeddingMisconfigured:
+            return None, _keywords_only("a setting of the embedder is wrong")
+        except (EmbeddingError, DeadlineExceeded) as error:
+            logger.debug("keyword search only: %s", type(error).__name__)
+            return None, _keywords_only("the embedding service is out of reach")
+        if vector is None:
+            return None, None
+        model = next((each for each in models if (each.name, each.dim) == (embedder.model, len(vector))), None)
+        if model is None:
+            return None, _keywords_only("the stored vectors belong to another model")
+        if not model.is_measured:
+            return None, UNMEASURED
+        return Meaning(model, vector), None if model.is_current else OTHER_MODEL
 
     def _models(self, deadline: Deadline) -> tuple[EmbeddingModel, ...]:
         models = self._current_model.remembered_models()
@@ -281,18 +256,11 @@ class Recall:
             return self._current_model.read_models(connection)
 
 
-class Searches(Protocol):
-    """Whoever answers: a database, or one of several."""
-
-    def search_together(self, questions: Sequence[Question], deadline: Deadline) -> list[Answer]:
-        """Answers to the same words for several kinds of hits."""
-
-
 class GuardedRecall:
     """Recall that says no at once while the database is known to be out of reach."""
 
     def __init__(
-        self, recall: Searches, breaker: Breaker, *, hold: str, is_made: Callable[[], bool] = lambda: True
+        self, recall: Recall, breaker: Breaker, *, hold: str, is_made: Callable[[], bool] = lambda: True
     ) -> None:
         """`is_made` is False while the writer is about to make the tables itself."""
         self._recall = recall
