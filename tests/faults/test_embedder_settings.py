@@ -5,6 +5,7 @@ The homes of these tests are configured as an operator does it: in config.yaml, 
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 from collections.abc import Callable, Iterator
@@ -220,7 +221,7 @@ def test_a_local_model_that_is_not_installed_costs_the_vectors_only(
     home: Home, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(local, "_PACKAGE", "wordllama_is_not_installed")
-    monkeypatch.setattr(local, "_shared", local._Shared())
+    monkeypatch.setattr(local, "_load", functools.cache(local._load.__wrapped__))
     home.configure(embed_url="", embed_dim=None, embed_protocol="auto")
     agent = say(home, 1)
     home.settle()

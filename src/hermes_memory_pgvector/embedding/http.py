@@ -1,26 +1,33 @@
 """A small HTTP client for one origin; every call ends by its deadline, because the watchdog cuts its socket then.
 
 Redirects are not followed; proxies from the environment are ignored; bodies have a cap; a few idle connections are kept
-and checked before reuse.
+and checked before reuse. getaddrinfo cannot be interrupted and may hang for as long as the resolver does: a daemon
+thread does the lookup. The breaker keeps callers from a dead resolver, so that few of them hang.
 """
 
 from __future__ import annotations
 
+import contextlib
 import select
+import socket
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
+from queue import Empty, SimpleQueue
+from typing import Any
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.embedding.dial import dial
-from hermes_memory_pgvector.embedding.url import Endpoint
+from hermes_memory_pgvector.embedding.url import Endpoint, is_localhost
 from hermes_memory_pgvector.errors import EmbeddingRejected, EmbeddingUnavailable, ThreadUnavailable
 from hermes_memory_pgvector.fork import renew_after_fork
+from hermes_memory_pgvector.service import start_thread
 from hermes_memory_pgvector.watchdog import WATCHDOG
 
 MAX_IDLE = 4
 _CHUNK_BYTES = 64 * 1024
+Address = tuple[int, tuple[Any, ...]]
+"""Address family and what `connect` takes for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,3 +166,56 @@ def is_quiet(connection: HTTPConnection) -> bool:
         return not poll.poll(0)
     except (OSError, ValueError):
         return False
+
+
+def _addresses(host: str, port: int, flags: int = 0) -> list[Address]:
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
+    return [(family, address) for family, _, _, _, address in found]
+
+
+def _resolve(host: str, port: int, deadline: Deadline) -> list[Address]:
+    if is_localhost(host):
+        return [(socket.AF_INET, ("127.0.0.1", port)), (socket.AF_INET6, ("::1", port, 0, 0))]
+    with contextlib.suppress(OSError, UnicodeError):
+        return _addresses(host, port, socket.AI_NUMERICHOST)
+    found: SimpleQueue[list[Address]] = SimpleQueue()
+
+    def look_up() -> None:
+        try:
+            found.put(_addresses(host, port))
+        except (OSError, UnicodeError):
+            found.put([])
+
+    try:
+        start_thread(look_up, "hermes-pgvector-lookup")
+        addresses = found.get(timeout=deadline.remaining())
+    except ThreadUnavailable as error:
+        raise EmbeddingUnavailable(f"{error} to look up {host}") from None
+    except Empty:
+        raise EmbeddingUnavailable(f"the name {host} was not resolved in time") from None
+    if not addresses:
+        raise EmbeddingUnavailable(f"the name {host} cannot be resolved")
+    return addresses
+
+
+def dial(host: str, port: int, deadline: Deadline) -> socket.socket:
+    """A connected socket; each address gets a share of the time left, so that a dead one leaves time for the next."""
+    addresses = _resolve(host, port, deadline)
+    reason = "no address"
+    for tried, (family, address) in enumerate(addresses):
+        share = deadline.remaining() / (len(addresses) - tried)
+        if share <= 0:
+            raise EmbeddingUnavailable(f"connecting to {host} took too long")
+        sock = None
+        try:
+            sock = socket.socket(family, socket.SOCK_STREAM)
+            sock.settimeout(share)
+            sock.connect(address)
+            # Without this the last part of a request may wait until the first is acknowledged.
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return sock
+        except OSError as error:
+            reason = type(error).__name__
+            if sock is not None:
+                sock.close()
+    raise EmbeddingUnavailable(f"no connection to {host} port {port} ({reason})")

@@ -11,10 +11,10 @@ import array
 import importlib.util
 import logging
 import re
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,6 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.base import ModelInfo, Scale, Vector, embeddable
 from hermes_memory_pgvector.embedding.known_models import LOCAL_MODEL, WORDLLAMA
 from hermes_memory_pgvector.errors import ConfigError, EmbeddingUnavailable
-from hermes_memory_pgvector.fork import renew_after_fork
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,36 +45,6 @@ class _Model:
     """Per token, whether it carries meaning: not a special token, a single byte of an unknown character, or spaces."""
 
 
-class _Shared:
-    """The one copy of the model in this process."""
-
-    def __init__(self) -> None:
-        self._model: _Model | None = None
-        self.after_fork_in_child()
-        renew_after_fork(self)
-
-    def after_fork_in_child(self) -> None:
-        self._lock = threading.Lock()
-
-    def get(self, deadline: Deadline) -> _Model:
-        """The model, loaded by the first caller while the others wait within their deadlines."""
-        if self._model is not None:
-            return self._model
-        if not self._lock.acquire(timeout=deadline.remaining()):
-            raise EmbeddingUnavailable("the local embedding model was not loaded in time")
-        try:
-            if self._model is None:
-                started = time.perf_counter()
-                self._model = _load()
-                logger.debug("loaded the local embedding model in %.2f s", time.perf_counter() - started)
-            return self._model
-        finally:
-            self._lock.release()
-
-
-_shared = _Shared()
-
-
 def _folder() -> Path:
     """The wheel's folder, found without importing it."""
     spec = importlib.util.find_spec(_PACKAGE)
@@ -84,7 +53,10 @@ def _folder() -> Path:
     return Path(spec.submodule_search_locations[0])
 
 
+@cache
 def _load() -> _Model:
+    """The one copy of the model in this process; two threads that ask first may both load it, and one copy stays."""
+    started = time.perf_counter()
     folder = _folder()
     try:
         import numpy as np
@@ -111,6 +83,7 @@ def _load() -> _Model:
         tokenizer.model._resize_cache(0)
     is_word = np.zeros(len(weights), dtype=np.bool_)
     is_word[[token_id for token, token_id in vocabulary.items() if not _MEANINGLESS.fullmatch(token)]] = True
+    logger.debug("loaded the local embedding model in %.2f s", time.perf_counter() - started)
     return _Model(tokenizer, weights, is_word)
 
 
@@ -157,7 +130,7 @@ class LocalEmbedder:
 
     def embed_documents(self, texts: Sequence[str], deadline: Deadline) -> list[Vector | None]:
         """The vectors of the texts; None for a text without any known word."""
-        model = _shared.get(deadline)
+        model = _load()
         vectors: list[Vector | None] = []
         for text in texts:
             if deadline.is_over:
