@@ -88,8 +88,3 @@ def entries_of(text: str, max_chars: int) -> list[str]:
 def turn_digest(role: str, content: str) -> str:
     """Hex digest that identifies a turn's words within its session; the same function exists in SQL."""
     return hashlib.sha256(f"{role}:{content}".encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_CHARS]
-
-
-def text_digest(text: str) -> str:
-    """Hex digest that identifies a text, such as a delegated task; the same function exists in SQL."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
