@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import psycopg
 import pytest
 
+from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseDenied
+from hermes_memory_pgvector.journal import Journal, codec
 from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.buckets import bucket_of
 from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.schema import migrate
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE
+from hermes_memory_pgvector.values import AddTurn, Moment
+from hermes_memory_pgvector.writer.writer import Writer
+from testing.no_undo import no_undo
 from testing.postgres import Database
+from testing.waiting import wait_until
 
 COUNT = 4
 
@@ -94,3 +102,121 @@ def test_migrate_again_keeps_the_buckets(four_buckets: Database) -> None:
     with psycopg.connect(four_buckets.runtime_dsn) as connection:
         assert connection.execute("SELECT count(*) FROM hermes_rows").fetchone() == (0,)
         assert connection.execute("SELECT count(*) FROM conversations_embedded").fetchone() == (0,)
+
+
+# Writing.
+
+START = 1_700_000_000_000_000
+THEMES = ("hermes", "coder", "theme-0", "theme-1", "theme-2", "theme-3", "theme-5")
+"""In all four buckets."""
+
+
+def turn(number: int, theme: str) -> AddTurn:
+    when = Moment(START + number, START + number)
+    return AddTurn(theme, "session", "user", f"{theme} says {number}", 1, when, True)
+
+
+class Rig:
+    """A journal and a writer on four buckets, and its owner."""
+
+    def __init__(self, folder: Path, database: Database) -> None:
+        self.dsn = database.owner_dsn
+        self.journal = Journal(folder, max_bytes=64 * 2**20, segment_bytes=64 * 1024)
+        self.pool = Pool(lambda _: database.runtime_dsn, maximum=2, connect_seconds=3)
+        with patch.object(Settings, "batch_records", 16):
+            self.writer = Writer(
+                self.journal, self.pool, Settings(), home_id="home", undone=no_undo(), on_stored=lambda: None
+            )
+        self.journal.on_append = self.writer.nudge
+        self.journal.open()
+
+    def say(self, numbers: range) -> None:
+        """Each theme says each of these numbers; a record is of two themes."""
+        for number in numbers:
+            for one, other in zip(THEMES[::2], (*THEMES[1::2], THEMES[0]), strict=True):
+                self.journal.append(codec.encode([turn(number, one), turn(number, other)]))
+
+    def owner(self, statement: str) -> list[tuple[Any, ...]]:
+        with psycopg.connect(self.dsn, autocommit=True) as connection:
+            cursor = connection.execute(statement.encode())
+            return cursor.fetchall() if cursor.description else []
+
+    def stored(self) -> dict[str, list[str]]:
+        """What each theme has, in the order of its arrival."""
+        rows = self.owner("SELECT agent_identity, content FROM conversations ORDER BY id")
+        return {theme: [text for name, text in rows if name == theme] for theme in {name for name, _ in rows}}
+
+    def close(self) -> None:
+        self.writer.stop(Deadline.after(10))
+        self.journal.close(Deadline.after(5))
+        self.pool.close()
+
+
+@pytest.fixture
+def rig(tmp_path: Path, four_buckets: Database) -> Iterator[Rig]:
+    made = Rig(tmp_path / "journal", four_buckets)
+    yield made
+    made.close()
+
+
+def said(numbers: range, *themes: str) -> dict[str, list[str]]:
+    return {theme: [f"{theme} says {number}" for number in numbers] for theme in themes or THEMES}
+
+
+def in_bucket(bucket: int) -> set[str]:
+    return {theme for theme in THEMES if bucket_of(theme, COUNT) == bucket}
+
+
+def test_each_record_arrives_once_in_the_bucket_of_its_theme(rig: Rig) -> None:
+    rig.say(range(50))
+    rig.writer.start()
+    wait_until(lambda: rig.writer.flush(Deadline.after(1)))
+    # One theme is in two records of each number, and is stored once all the same.
+    assert rig.stored() == said(range(50))
+    for bucket in range(COUNT):
+        assert in_bucket(bucket)
+        rows = rig.owner(f"SELECT DISTINCT agent_identity FROM hermes_{bucket:02}.conversations")
+        assert {theme for (theme,) in rows} == in_bucket(bucket)
+
+
+def test_a_bucket_that_is_away_holds_back_its_own_themes_alone(
+    rig: Rig, tmp_path: Path, four_buckets: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig.say(range(5))
+    rig.writer.start()
+    wait_until(lambda: rig.writer.flush(Deadline.after(1)))
+    rig.owner(f"REVOKE USAGE ON SCHEMA hermes_03 FROM {RUNTIME_ROLE}")
+    rig.say(range(5, 40))
+    gone = in_bucket(3)
+    others = set(THEMES) - gone
+    wait_until(lambda: all(len(rig.stored()[theme]) == 40 for theme in others))
+    assert rig.stored() == said(range(40), *others) | said(range(5), *gone)
+    wait_until(lambda: rig.writer.away_now == [3])
+    assert not rig.writer.breaker.is_open
+    assert not rig.writer.has_delivered
+    assert "database writes to bucket 3" in caplog.text
+    # Another process finds the journal, and has no more luck; what it says itself is stored.
+    rig.close()
+    later = Rig(tmp_path / "journal", four_buckets)
+    later.say(range(40, 45))
+    later.writer.start()
+    wait_until(lambda: all(len(later.stored()[theme]) == 45 for theme in others))
+    assert later.stored() == said(range(45), *others) | said(range(5), *gone)
+    later.owner(f"GRANT USAGE ON SCHEMA hermes_03 TO {RUNTIME_ROLE}")
+    wait_until(lambda: all(len(each) == 45 for each in later.stored().values()))
+    assert {theme: sorted(each) for theme, each in later.stored().items()} == {
+        theme: sorted(each) for theme, each in said(range(45)).items()
+    }
+    later.close()
+
+
+def test_what_a_bucket_has_lost_it_gets_again(rig: Rig) -> None:
+    rig.say(range(20))
+    rig.writer.start()
+    wait_until(lambda: rig.writer.flush(Deadline.after(1)))
+    rig.owner("TRUNCATE hermes_02.conversations CASCADE")
+    rig.owner("UPDATE hermes_02.journal_writers SET position = 0")
+    rig.writer._checked_at = 0.0
+    rig.writer.wake()
+    wait_until(lambda: all(len(each) == 20 for each in rig.stored().values()) and len(rig.stored()) == len(THEMES))
+    assert rig.stored() == said(range(20))

@@ -157,6 +157,8 @@ def oddities(report: JournalReport) -> Iterator[Note]:
         yield Note("warning", text, "they are kept; upgrade this installation and start hermes to store them")
     if report.refused:
         told = f"{count(report.refused, 'write')} refused, for the journal or its disk was full"
+        away = {each.name.rpartition("to ")[2] for shot in report.processes for each in shot.open_breakers}
+        told += "".join(f", as it waits for {name}" for name in sorted(away) if name.startswith("bucket "))
         done = f"{report.refused_recovered} recovered, {report.refused_waiting} waiting, {report.refused_lost} lost"
         hint = "free some disk space or raise journal_max_mb; keep the processes running until then"
         settled = not report.refused_waiting and not report.refused_lost

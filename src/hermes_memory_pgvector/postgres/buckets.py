@@ -98,6 +98,12 @@ def read(connection: Connection) -> Layout:
     return Layout(tuple(schemas), tuple(usable), path, places or {}, time.monotonic()) if schemas else ONE
 
 
+def places(connection: Connection) -> dict[str, int]:
+    """The themes that lie elsewhere than their names say, as it is at this moment."""
+    rows: list[Any] = connection.execute(statement("connection/places")).fetchall()
+    return dict(rows)
+
+
 def enter(connection: Connection, bucket: int) -> None:
     """Let names mean the tables of a bucket until the transaction ends, or another one is entered."""
     path = layout(connection).path_to(bucket)

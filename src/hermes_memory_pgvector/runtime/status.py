@@ -48,12 +48,14 @@ class Status:
     def breakers(self) -> list[BreakerStatus]:
         """All breakers."""
         parts = (self._writer.breaker, self._reads, self._backlog.breaker, self._embedder.breaker)
-        return [breaker.status() for breaker in parts]
+        return [breaker.status() for breaker in (*parts, *list(self._writer.away.values()))]
 
     def degradation(self) -> str:
         """One sentence while something is not working, otherwise empty."""
         if self._writer.breaker.is_open or self._reads.is_open:
             return "The memory database is out of reach: what you save is kept and arrives later, recall may be empty."
+        if self._writer.away_now:
+            return "A part of the memory database is out of reach: of some themes, what you save arrives later."
         if self._embedder.fault:
             return "A setting of the embedder is wrong: recall works by words only until it is corrected."
         if self._embedder.breaker.is_open or self._backlog.breaker.is_open:
@@ -107,7 +109,8 @@ class Status:
         if backlog.problem:
             trouble["vectors"] = backlog.problem
         if refused.waiting:
-            trouble["refused writes"] = "the journal is full, or its disk is"
+            away = [f"; it waits for bucket {bucket}" for bucket in self._writer.away_now]
+            trouble["refused writes"] = "the journal is full, or its disk is" + "".join(away)
         return {
             "journal_records": 0 if waiting is None else waiting.records,
             "journal_bytes": 0 if waiting is None else waiting.bytes,

@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.errors import DatabaseRejected
 from hermes_memory_pgvector.journal import Journal, Record, codec
+from hermes_memory_pgvector.postgres import buckets
+from hermes_memory_pgvector.postgres.buckets import bucket_of
 from hermes_memory_pgvector.postgres.pool import Connection, Pool
-from hermes_memory_pgvector.store import dead_letters
+from hermes_memory_pgvector.store import dead_letters, gate
 from hermes_memory_pgvector.store.batch import Batch
 from hermes_memory_pgvector.store.undone import UndoneTurns
 from hermes_memory_pgvector.text.secrets import masker_for
@@ -40,13 +42,19 @@ class Intake:
         """The records that the transaction keeps as dead letters, and why."""
         self.is_stopped = False
         """Whether the next record of the journal is of a newer version."""
+        self.stored = 0
+        """How many records the transaction stores something of."""
+        self._window: tuple[tuple[tuple[str, int], ...], list[tuple[Record, frozenset[int]]], bool] = ((), [], False)
+        """The records looked at last, dealt to buckets, and whether one of a newer version follows."""
 
     def begin(self) -> None:
         """A transaction begins: of what was not committed, nothing counts."""
-        self.burials, self.is_stopped = [], False
+        self.burials, self.is_stopped, self.stored = [], False, 0
 
-    def store(self, connection: Connection, records: Sequence[Record]) -> list[Record]:
-        """Store records together, until one is of a newer version or there are enough; return those stored."""
+    def store(self, connection: Connection, records: Sequence[Record], bucket: int = 0) -> list[Record]:
+        """Store what is for a bucket, until a record is of a newer version or there are enough; return those taken."""
+        if buckets.layout(connection).schemas:
+            return self._store_in_places(connection, records, bucket)
         batch = self._new_batch(connection)
         taken: list[Record] = []
         for record in records:
@@ -59,13 +67,64 @@ class Intake:
             taken.append(record)
         if taken:
             batch.store()
+        self.stored = len(taken)
         return taken
 
-    def store_rejected(self, connection: Connection, record: Record) -> bool:
+    def _store_in_places(self, connection: Connection, records: Sequence[Record], bucket: int) -> list[Record]:
+        """As `store`, with several buckets: what was renamed is stored where its theme lies now.
+
+        A record counts for the bucket that its themes' names are dealt to, which never changes: whatever is renamed,
+        none is left out or stored twice.
+        """
+        gate.enter(connection)
+        count, places = buckets.layout(connection).count, buckets.places(connection)
+        dealt: dict[int, list[tuple[Record, int, WriteItem]]] = {}
+        taken: list[Record] = []
+        for record, concerned in self.deal(records, count):
+            if sum(map(len, dealt.values())) >= BATCH_ITEMS:
+                break
+            for part, item in self._mine(connection, record, bucket, count) if bucket in concerned else ():
+                dealt.setdefault(places.get(item.theme, bucket), []).append((record, part, item))
+            self.stored += bucket in concerned
+            taken.append(record)
+        for place, told in dealt.items():
+            buckets.enter(connection, place)
+            batch = self._new_batch(connection)
+            for record, part, item in told:
+                batch.add(record.writer, record.start, [item], first_part=part)
+            batch.store()
+        buckets.enter(connection, bucket)
+        return taken
+
+    def deal(self, records: Sequence[Record], count: int) -> list[tuple[Record, frozenset[int]]]:
+        """The records up to one of a newer version, each with the buckets that it is for."""
+        name = tuple((record.writer, record.start) for record in records)
+        if name != self._window[0]:
+            dealt, is_stopped = [], False
+            for record in records:
+                try:
+                    themes = {item.theme for item in codec.decode(record.payload)}
+                except ValueError as error:
+                    is_stopped = self._is_for_newer(error, record)
+                    if is_stopped:
+                        break
+                    themes = set()
+                # What cannot be decoded has to be somewhere, too.
+                dealt.append((record, frozenset(bucket_of(theme, count) for theme in themes) or frozenset({0})))
+            self._window = (name, dealt, is_stopped)
+        self.is_stopped = self._window[2]
+        return self._window[1]
+
+    def _mine(self, connection: Connection, record: Record, bucket: int, count: int) -> list[tuple[int, WriteItem]]:
+        """The items of a record that are for a bucket, each with its place among them all."""
+        items = enumerate(self._decode(connection, record))
+        return [(part, item) for part, item in items if count == 1 or bucket_of(item.theme, count) == bucket]
+
+    def store_rejected(self, connection: Connection, record: Record, bucket: int = 0) -> bool:
         """Store a rejected record item by item, and bury what is at fault; False when it is left to a newer version."""
         refused: list[WriteItem] = []
         reason = ""
-        for part, item in enumerate(self._decode(connection, record)):
+        for part, item in self._mine(connection, record, bucket, buckets.layout(connection).count):
             try:
                 with connection.transaction(), self._pool.translating():
                     batch = self._new_batch(connection)
@@ -90,14 +149,17 @@ class Intake:
         try:
             items = [without_secrets(item, self._masker) for item in codec.decode(record.payload)]
         except ValueError as error:
-            # Our own journal holds only records of this version: there, an unknown record is damage.
-            if isinstance(error, codec.NewerRecord) and record.writer != self._journal.writer:
+            if self._is_for_newer(error, record):
                 self.is_stopped = True
             else:
                 self._bury(connection, record, record.payload, str(error))
             return []
         self.themes.update(item.theme for item in items)
         return items
+
+    def _is_for_newer(self, error: ValueError, record: Record) -> bool:
+        """Our own journal holds only records of this version: there, an unknown record is damage."""
+        return isinstance(error, codec.NewerRecord) and record.writer != self._journal.writer
 
     def _new_batch(self, connection: Connection) -> Batch:
         """An empty batch."""

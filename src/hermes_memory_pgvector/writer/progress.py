@@ -1,6 +1,7 @@
 """How far each journal has arrived, as the database last told this process.
 
-Only the database knows. What is remembered here shows when its marks go back, as after a restore or a failover.
+Only the database knows, each bucket for itself. What is remembered here shows when its marks go back, as after a
+restore or a failover, and how far records were looked through in which a bucket has no part.
 """
 
 from __future__ import annotations
@@ -20,7 +21,11 @@ class Progress:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._marks: dict[str, int] = {}
+        self.buckets = 1
+        self._told: dict[tuple[str, int], int] = {}
+        """The marks of journals in each bucket."""
+        self._passed: dict[tuple[str, int], int] = {}
+        """How far there is nothing left for a bucket; with one bucket, its mark."""
         self._changed = threading.Condition()
         self._own = ("", 0)
         """This process's journal, and how many records of it are stored."""
@@ -30,9 +35,22 @@ class Progress:
         self.gone: set[str] = set()
         """Those of which records were in files that are kept no longer."""
 
-    def of(self, writer: str) -> int:
-        """The mark of a journal; 0 when none is known."""
-        return self._marks.get(writer, 0)
+    def of(self, writer: str, bucket: int | None = None) -> int:
+        """How far a journal has arrived in a bucket, or in all of them; 0 when nothing is known."""
+        if bucket is not None:
+            return self._passed.get((writer, bucket), 0)
+        return min(self._passed.get((writer, each), 0) for each in range(self.buckets))
+
+    def told(self, writer: str) -> dict[int, int]:
+        """The marks of a journal, by bucket."""
+        return {bucket: self._told.get((writer, bucket), 0) for bucket in range(self.buckets)}
+
+    def deal(self, buckets: int) -> bool:
+        """The database has so many buckets; whether that is news."""
+        is_news, self.buckets = buckets != self.buckets, buckets
+        if is_news:
+            self._told, self._passed = {}, {}
+        return is_news
 
     @property
     def own_waits(self) -> bool:
@@ -56,10 +74,16 @@ class Progress:
                 self._changed.wait(min(0.2, deadline.remaining()))
         return True
 
-    def arrived(self, writer: str, mark: int, count: int) -> None:
+    def pass_by(self, writer: str, bucket: int, position: int) -> None:
+        """Up to here nothing is for this bucket."""
+        with self._changed:
+            self._passed[writer, bucket] = position
+            self._changed.notify_all()
+
+    def arrived(self, writer: str, mark: int, count: int, bucket: int = 0) -> None:
         """A transaction has stored so many records, and moved the mark."""
         with self._changed:
-            self._marks[writer] = mark
+            self._told[writer, bucket] = self._passed[writer, bucket] = mark
             self.stored += count
             if writer == self._journal.writer:
                 before = self._own[1] if self._own[0] == writer else 0
@@ -68,18 +92,23 @@ class Progress:
 
     def keep_only(self, writers: Collection[str]) -> None:
         """The files of all other journals are gone."""
-        self._marks = {writer: mark for writer, mark in self._marks.items() if writer in writers}
+        self._told = {key: mark for key, mark in self._told.items() if key[0] in writers}
+        self._passed = {key: mark for key, mark in self._passed.items() if key[0] in writers}
 
-    def compare(self, writer: str, mark: int) -> None:
+    def compare(self, writer: str, mark: int, bucket: int = 0) -> None:
         """Remember a mark as the server tells it, and say so when it has gone back.
 
-        Where agents were stopped for a restore, no process remembers the marks, but the files of a journal do.
+        Where agents were stopped for a restore, no process remembers the marks, but the files of a journal do, unless
+        there are several buckets.
         """
-        is_remembered = writer in self._marks
-        known = self._marks[writer] if is_remembered else self._journal.once_stored(writer)
-        self._marks[writer] = mark
-        if is_remembered and mark >= known:
+        key = writer, bucket
+        is_remembered = key in self._told
+        known = self._told[key] if is_remembered else 0 if self.buckets > 1 else self._journal.once_stored(writer)
+        self._told[key] = mark
+        if (is_remembered or self.buckets > 1) and mark >= known:
+            self._passed[key] = max(mark, self._passed.get(key, 0))
             return
+        self._passed[key] = mark
         again = self._journal.depth(writer, mark, known).records if mark < known else 0
         first = self._journal.first_kept(writer)
         # Files go once the database has what is in them, so one that is missing behind the mark was stored once.

@@ -4,7 +4,8 @@ A batch is stored in one transaction that also moves the journal's mark, so each
 in Postgres is the only one: reading goes on from there, even after a failover has lost commits, and reading from the
 beginning is always right. Journals of dead processes are adopted one after the other. When Postgres rejects a batch,
 the writer narrows it down to the item at fault and keeps that as a dead letter; the rest is stored. A journal that
-holds a record of a newer version of this package is left, from that record on, to a process of that version.
+holds a record of a newer version of this package is left, from that record on, to a process of that version. Each of
+several buckets has its own mark and transaction: one that is away holds back its own themes alone.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from hermes_memory_pgvector.errors import (
 )
 from hermes_memory_pgvector.journal import Journal, Record
 from hermes_memory_pgvector.meters import BATCHES, DEAD_LETTERS, RECORDS, Meters
+from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.service import Service
 from hermes_memory_pgvector.store import schema, watermarks
@@ -55,6 +57,7 @@ IDLE_SECONDS = 5.0
 TURN_SECONDS = 2.0
 """All homes of a process share the writer's thread."""
 RETIRE_SECONDS = 2.0
+PROBE_SECONDS = 10.0
 FOR_NEWER = "records of a newer version of this package; they wait for a process of that version"
 
 
@@ -104,7 +107,10 @@ class Writer(Service):
         self.breaker = Breaker("database writes", threshold=1, on_open=self._outage_begins, on_close=self._outage_ends)
         self._intake = Intake(journal, pool, settings, undone)
         self._progress = Progress(journal)
-        self._finished: dict[str, int] = {}
+        self.away: dict[int, Breaker] = {}
+        """The buckets that have failed, each with what keeps us from trying it all the time."""
+        self._window: tuple[tuple[str, int, int], list[Record]] = (("", 0, 0), [])
+        self._finished: dict[str, dict[int, int]] = {}
         """Journals of dead processes that hold nothing more for this one, with their marks."""
         self._for_newer: set[str] = set()
         """Those of them whose next record is of a newer version."""
@@ -141,7 +147,7 @@ class Writer(Service):
             self.breaker.released()
         else:
             self.breaker.succeeded()
-        return 0.0 if self._progress.own_waits or not self._visited_at else self._quiet_seconds()
+        return 0.0 if self._own_is_due() or not self._visited_at else self._quiet_seconds()
 
     @property
     def has_verified(self) -> bool:
@@ -212,7 +218,23 @@ class Writer(Service):
 
     def _is_due(self) -> bool:
         now = time.monotonic()
-        return self._progress.own_waits or self._is_visit_due(now) or self._is_check_due(now)
+        return self._own_is_due() or self._is_visit_due(now) or self._is_check_due(now)
+
+    def _own_is_due(self) -> bool:
+        """Whether own records wait for a bucket that may be tried now."""
+        own, end = self._journal.writer, self._journal.end
+        return any(
+            self._progress.of(own, bucket) < end and not self._retry_in(bucket)
+            for bucket in range(self._progress.buckets)
+        )
+
+    def _retry_in(self, bucket: int) -> float:
+        return self.away[bucket].retry_in() if bucket in self.away else 0.0
+
+    @property
+    def away_now(self) -> list[int]:
+        """The buckets that take nothing at the moment."""
+        return [bucket for bucket, breaker in sorted(self.away.items()) if breaker.is_open]
 
     def _is_visit_due(self, now: float) -> bool:
         """Whether to look at others' journals: in an outage always, for only a write shows that it is over."""
@@ -229,7 +251,8 @@ class Writer(Service):
         """How long nothing is to be done unless a record comes in, which wakes this thread."""
         now = time.monotonic()
         next_check = self._checked_at + self._recheck_seconds(now)
-        return max(IDLE_SECONDS, min(self._visited_at + VISIT_SECONDS, next_check) - now)
+        quiet = max(IDLE_SECONDS, min(self._visited_at + VISIT_SECONDS, next_check) - now)
+        return min([quiet, *(max(0.05, self._retry_in(bucket)) for bucket in self.away_now)])
 
     def _verify(self) -> None:
         """Make sure that the database takes records; it is asked once, and not while there is nothing to store."""
@@ -237,6 +260,10 @@ class Writer(Service):
             return
         with self._pool.connection(Deadline.after(BATCH_SECONDS)) as connection:
             news = schema.verify(connection).news
+            count = buckets.layout(connection, may_ask=True).count
+        if self._progress.deal(count):
+            # The tables have been dealt to buckets: each has its own marks.
+            self._finished, self.away = {}, {}
         self._is_verified = True
         if news and news != self._logged_news:
             logger.warning("%s", news)
@@ -280,28 +307,32 @@ class Writer(Service):
             if not is_all:
                 self._visited_at = 0.0
                 return
-            self._finished[writer] = mark = self._progress.of(writer)
-            self._journal.retire(writer, mark)
+            self._journal.retire(writer, self._progress.of(writer))
+            if not self.away_now:
+                self._finished[writer] = self._progress.told(writer)
 
     def _recheck(self, own: str) -> None:
         """Compare the marks with those we remember: a failover may have set them back, another process moved them."""
         is_watched = self._arrived_at and time.monotonic() - self._arrived_at < WATCHED_SECONDS
         if not is_watched and not self._finished:
             return
-        with self._pool.connection(Deadline.after(BATCH_SECONDS)) as connection:
-            marks = watermarks.read(connection, [own, *self._finished])
+        writers = [own, *self._finished]
+        deadline = Deadline.after(BATCH_SECONDS)
+        marks = buckets.each(self._pool, deadline, lambda connection: watermarks.read(connection, writers)).found
         for writer, known in list(self._finished.items()):
-            mark = marks.get(writer, 0)
-            if mark != known:
-                self._progress.compare(writer, mark)
+            now = {bucket: told.get(writer, 0) for bucket, told in marks.items()}
+            if any(mark != known[bucket] for bucket, mark in now.items()):
+                for bucket, mark in now.items():
+                    self._progress.compare(writer, mark, bucket)
                 self._read_on(writer)
                 self._visit(writer)
                 continue
             adoption = self._journal.adopt(writer)
             if adoption is not None:
                 with adoption:
-                    self._journal.retire(writer, mark)
-        self._progress.compare(own, marks.get(own, 0))
+                    self._journal.retire(writer, self._progress.of(writer))
+        for bucket, told in marks.items():
+            self._progress.compare(own, told.get(own, 0), bucket)
         self._journal.retire(own, self.mark)
         if self._progress.own_waits:
             self._drain(own)
@@ -329,48 +360,94 @@ class Writer(Service):
         return total, False
 
     def _drain_batch(self, writer: str) -> int:
+        """Store the next records of a journal, in each bucket that is there; return how many."""
+        if self._progress.buckets == 1:
+            return self._store_next(writer, 0)
+        count = sum(self._store_for(writer, bucket) for bucket in range(self._progress.buckets))
+        if count:
+            self._journal.retire(writer, self._progress.of(writer))
+        return count
+
+    def _store_for(self, writer: str, bucket: int) -> int:
+        """Store what a bucket has of the next records of a journal, unless it is away; return how many there were."""
+        away = self.away.get(bucket)
+        if away is not None and not away.allows():
+            return 0
+        count, after = self._progress.buckets, self._progress.of(writer, bucket)
+        end = self._journal.end if writer == self._journal.writer else 0
+        self._intake.begin()
+        records = self._read(writer, after, self._most)
+        dealt = self._intake.deal(records, count)
+        if not any(bucket in concerned for _, concerned in dealt):
+            self._note_newer(writer)
+            self._progress.pass_by(writer, bucket, dealt[-1][0].end if dealt else after if records else max(after, end))
+            if away is not None:
+                away.released()
+            return len(dealt)
+        try:
+            stored = self._store_next(writer, bucket)
+            if away is not None:
+                away.succeeded()
+        except (DatabaseUnavailable, DatabaseDenied) as error:
+            self._fail(bucket, error)
+            return 0
+        finally:
+            if away is not None:
+                away.released()
+        return stored
+
+    def _fail(self, bucket: int, error: DatabaseError) -> None:
+        """A bucket takes nothing: try it again later. Raises where that is so of the whole database."""
+        with self._pool.connection(Deadline.after(PROBE_SECONDS)) as connection:
+            schema.verify(connection)
+        if bucket not in self.away:
+            name = f"database writes to bucket {bucket}"
+            self.away[bucket] = Breaker(name, threshold=1, on_open=_goes_away, on_close=_comes_back)
+        self.away[bucket].failed(str(error), hold_seconds=HELD_SECONDS if isinstance(error, DatabaseDenied) else None)
+
+    def _store_next(self, writer: str, bucket: int) -> int:
         """Store the next records of a journal, as many as Postgres takes together; return how many."""
         most = self._most
         while True:
             end = self._journal.end if writer == self._journal.writer else 0
             try:
-                with self._transaction(writer) as (connection, mark):
+                with self._transaction(writer, bucket) as (connection, mark):
                     records = self._read(writer, mark, most)
                     most = min(most, len(records)) or most
-                    taken = self._intake.store(connection, records)
+                    taken = self._intake.store(connection, records, bucket)
                     # What lies before the end and is no record cannot arrive.
                     arrived = taken[-1].end if taken else mark if records else max(mark, end)
                     if arrived != mark:
                         watermarks.advance(connection, writer, arrived)
             except DatabaseRejected:
                 if most == 1:
-                    return self._store_apart(writer)
+                    return self._store_apart(writer, bucket)
                 most //= 2
                 continue
-            self._arrived(writer, arrived, len(taken))
+            self._arrived(writer, arrived, len(taken), bucket)
             return len(taken)
 
-    def _store_apart(self, writer: str) -> int:
+    def _store_apart(self, writer: str, bucket: int) -> int:
         """Store the next record, which was rejected as a whole, item by item."""
         stored = 0
-        with self._transaction(writer) as (connection, mark):
+        with self._transaction(writer, bucket) as (connection, mark):
             for record in self._read(writer, mark, 1):
-                if self._intake.store_rejected(connection, record):
+                if self._intake.store_rejected(connection, record, bucket):
                     stored, mark = 1, record.end
                     watermarks.advance(connection, writer, mark)
-        self._arrived(writer, mark, stored)
+        self._arrived(writer, mark, stored, bucket)
         return stored
 
     @contextmanager
-    def _transaction(self, writer: str) -> Iterator[tuple[Connection, int]]:
-        """A transaction that locks the mark of a journal."""
+    def _transaction(self, writer: str, bucket: int) -> Iterator[tuple[Connection, int]]:
+        """A transaction that locks the mark of a journal in a bucket; with where to read on."""
         self._intake.begin()
         deadline = Deadline.after(BATCH_SECONDS)
         try:
-            with self._pool.transaction(deadline) as connection:
+            with self._pool.transaction(deadline, bucket=bucket) as connection:
                 mark = watermarks.lock(connection, writer, self._home_id)
-                self._progress.compare(writer, mark)
-                yield connection, mark
+                self._progress.compare(writer, mark, bucket)
+                yield connection, self._progress.of(writer, bucket)
         except DatabaseUnavailable:
             if deadline.is_over:
                 # The same batch would take as long again.
@@ -378,9 +455,14 @@ class Writer(Service):
             raise
 
     def _read(self, writer: str, after: int, most: int) -> list[Record]:
-        return self._journal.read(writer, after, max_records=most, max_bytes=BATCH_BYTES)
+        """Records of a journal; those that one bucket was given last are there for the others, too."""
+        if self._window[0] != (writer, after, most) or self._progress.buckets == 1:
+            found = self._journal.read(writer, after, max_records=most, max_bytes=BATCH_BYTES)
+            # Where nothing is, something may come.
+            self._window = ((writer, after, most) if found else ("", 0, 0), found)
+        return self._window[1]
 
-    def _arrived(self, writer: str, mark: int, count: int) -> None:
+    def _arrived(self, writer: str, mark: int, count: int, bucket: int) -> None:
         """The transaction under way is committed."""
         self._arrived_at = now = time.monotonic()
         burials = self._intake.burials
@@ -389,15 +471,15 @@ class Writer(Service):
         self._dead += len(burials)
         if burials:
             self._meters.count(DEAD_LETTERS, len(burials))
-        if count < self._batch_records or now - self._retired_at >= RETIRE_SECONDS:
+        is_one = self._progress.buckets == 1
+        if is_one and (count < self._batch_records or now - self._retired_at >= RETIRE_SECONDS):
             self._retired_at = now
             self._journal.retire(writer, mark)
         if count >= self._most:
             self._most = min(self._batch_records, 2 * self._most)
-        if self._intake.is_stopped and writer not in self._for_newer:
-            self._for_newer.add(writer)
-            logger.warning("the journal of %s continues with %s", writer, FOR_NEWER)
-        self._progress.arrived(writer, mark, count)
+        self._note_newer(writer)
+        count = count if is_one else self._intake.stored
+        self._progress.arrived(writer, mark, count, bucket)
         if self.breaker.is_open:
             self._outage_stored += count
             if count and not self._progress.own_waits:
@@ -406,6 +488,11 @@ class Writer(Service):
             self._meters.count(BATCHES)
             self._meters.count(RECORDS, count)
             self._on_stored()
+
+    def _note_newer(self, writer: str) -> None:
+        if self._intake.is_stopped and writer not in self._for_newer:
+            self._for_newer.add(writer)
+            logger.warning("the journal of %s continues with %s", writer, FOR_NEWER)
 
     def _outage_begins(self, status: BreakerStatus) -> None:
         self._outage_stored = 0
@@ -419,3 +506,11 @@ class Writer(Service):
         logger.warning(
             "Postgres takes writes again after %.0f s; %d waiting records were stored", seconds, self._outage_stored
         )
+
+
+def _goes_away(status: BreakerStatus) -> None:
+    logger.warning("%s: %s; what is for its themes waits in the journal", status.name, status.reason)
+
+
+def _comes_back(status: BreakerStatus) -> None:
+    logger.warning("%s: works again after %.0f s", status.name, time.time() - (status.since or time.time()))

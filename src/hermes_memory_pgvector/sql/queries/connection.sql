@@ -22,3 +22,8 @@ FROM hermes_pgvector_installation AS here;
 -- enter --
 -- Lets names mean the tables of a bucket until the transaction ends.
 SELECT set_config('search_path', %(path)s, true);
+
+
+-- places --
+-- Which themes lie elsewhere than their names say?
+SELECT theme, bucket FROM theme_places;
