@@ -119,7 +119,8 @@ def measure(rounds: int, requests: int, page: Path | None) -> int:
                 times = _ask(gateways[place], numbers)
                 found.p50[place].append(1000 * percentile(times, 0.5))
                 found.p95[place].append(1000 * percentile(times, 0.95))
-            print(f"round {number + 1} of {rounds}: {found.p50[0][-1]:.0f} ms with, {found.p50[1][-1]:.0f} ms without")
+            said = f"{found.p50[0][-1]:.0f} ms with, {found.p50[1][-1]:.0f} ms without"
+            print(f"round {number + 1} of {rounds}: {said}", flush=True)
         with contextlib.suppress(AssertionError):
             wait_until(lambda: ours.stored.count("conversations") >= found.wanted, seconds=60)
         found.stored = ours.stored.count("conversations")

@@ -81,9 +81,10 @@ def test_what_the_standby_had_not_received_is_sent_again_and_told(
         wait_for(load, 400)
         pair.cut()
         wait_for(load, 600)
-        ((stored,),) = pair.primary.rows("SELECT count(*) FROM conversations")
+        (((stored,),), ((left,),)) = (
+            each.rows("SELECT count(*) FROM conversations") for each in (pair.primary, pair.standby)
+        )
         fail_over(pair, load, record_property)
-        ((left,),) = pair.standby.rows("SELECT count(*) FROM conversations")
         wait_for(load, 400)
     assert left < stored
     settle_on(pair, home, load, record_property)

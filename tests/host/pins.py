@@ -1,12 +1,13 @@
 """Whether what a hermes-agent pins and what this package needs can be had together, as wheels: `make test-pins`.
 
-HOST names the pyproject.toml of a checkout. Where its pins cannot be had by themselves for a version of Python, or
-with one of its extras, that is said and is no fault of ours.
+HOST names the pyproject.toml of a checkout. Pins that cannot be had by themselves, of an extra or for a version of
+Python, are said and no fault of ours.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -25,32 +26,34 @@ QUARANTINE = timedelta(days=14)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Resolve for every Python, with and without the host's extras; 1 when ours do not fit."""
+    """Resolve for every Python, the core alone and with each extra; 1 when ours do not fit."""
     if len(arguments) != 1:
         print("HOST= names the pyproject.toml of a hermes-agent", file=sys.stderr)
         return 2
     document = tomllib.loads(Path(arguments[0]).read_text(encoding="utf-8"))
     project, overrides = document["project"], document.get("tool", {}).get("uv", {}).get("override-dependencies", [])
-    extras = project.get("optional-dependencies", {})
-    sets = {
-        "core": project["dependencies"],
-        "all extras": [*project["dependencies"], *(each for listed in extras.values() for each in listed)],
-    }
     own = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    mcp = next(each for each in own["dev"] if each.startswith("mcp"))
-    ours = [*carried.NEEDED, *carried.MODEL, mcp]
-    fits = True
+    ours = [*carried.NEEDED, *carried.MODEL, next(each for each in own["dev"] if each.startswith("mcp"))]
     print(f"hermes-agent {project.get('version', '')} with {', '.join(ours)}")
+    misfits = 0
     for python in PYTHONS:
-        for name, theirs in sets.items():
+        fitting, absent = 0, []
+        for name, more in {"core": [], **project.get("optional-dependencies", {})}.items():
             # What comes from a URL is no wheel of the index; the host names itself in its extras.
-            pinned = [each for each in theirs if "@" not in each and not each.startswith(project["name"])]
+            pinned = [
+                each for each in (*project["dependencies"], *more) if not re.match(rf"{project['name']}|.* @ ", each)
+            ]
             told = _objection(python, [*pinned, *ours], overrides)
-            alone = _objection(python, pinned, overrides) if told else ""
-            fits = fits and (not told or bool(alone))
-            said = "fits" if not told else "the host's pins alone do not resolve" if alone else "DOES NOT FIT"
-            print(f"Python {python}, {name}: {said}" + (f"\n{alone or told}" if told else ""), flush=True)
-    return int(not fits)
+            if not told:
+                fitting += 1
+            elif _objection(python, pinned, overrides):
+                absent.append(name)
+            else:
+                misfits += 1
+                print(f"Python {python}, {name} DOES NOT FIT:\n{told}")
+        said = f"; these pins cannot be had as wheels by themselves: {', '.join(absent)}" if absent else ""
+        print(f"Python {python}: core and extras that fit: {fitting}{said}", flush=True)
+    return int(misfits > 0)
 
 
 def _objection(python: str, requirements: Sequence[str], overrides: Sequence[str]) -> str:

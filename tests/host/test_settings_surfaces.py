@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import select
@@ -15,6 +16,7 @@ import pytest
 from testing.hermes import MakeHome
 from testing.hermes_home import HERMES, HermesHome
 from testing.hermes_servers import WebServer
+from testing.llm_server import ScriptedLLM
 
 CHOSEN: dict[str, Any] = {
     "prefetch_limit": 3,
@@ -169,3 +171,17 @@ def test_backup_is_complete_and_the_provider_has_no_part_in_any_warning(chosen_h
     assert "backup_paths" not in done.out + done.err + chosen_home.logs()
     with zipfile.ZipFile(target) as archive:
         assert "plugins/pgvector/__init__.py" in archive.namelist()
+
+
+def test_a_disabled_toolset_takes_the_recall_tools_along_and_doctor_says_so(
+    make_home: MakeHome, llm: ScriptedLLM
+) -> None:
+    home = make_home(sections={"agent": {"disabled_toolsets": ["memory"]}})
+    question = "Who keeps the keys of the boathouse while the harbour master is away?"
+    home.ask(question)
+    (request,) = llm.about(question)
+    assert not {"memory", "recall_memory", "recall_conversation"} & set(request.tools)
+    told = json.loads(home.command("hermes-pgvector", "doctor", "--json").out)
+    (warning,) = [each for each in told["checks"] if each["name"] == "provider"]
+    assert warning["level"] == "warning"
+    assert "agent.disabled_toolsets" in warning["text"]
