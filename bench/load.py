@@ -17,8 +17,8 @@ from bench.stage import Seat
 from hermes_memory_pgvector.store import memories as memory_rows
 from hermes_memory_pgvector.store import turns as turn_rows
 from hermes_memory_pgvector.store import vectors
-from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.memories import Placed
+from hermes_memory_pgvector.store.models import current_model
 from hermes_memory_pgvector.store.vectors import Made
 from hermes_memory_pgvector.values import AddMemory, AddTurn, Kind, Moment
 

@@ -51,7 +51,7 @@ from hermes_memory_pgvector.schema import migrate
 from hermes_memory_pgvector.schema.model_tables import NewModel
 from hermes_memory_pgvector.server.server import EmbeddedPostgres
 from hermes_memory_pgvector.store import turns, vectors
-from hermes_memory_pgvector.store.current_model import current_model
+from hermes_memory_pgvector.store.models import current_model
 from hermes_memory_pgvector.store.vectors import Made
 from hermes_memory_pgvector.text.everyday import worth_asking
 from hermes_memory_pgvector.values import AddTurn, Kind, Moment, Question, Role

@@ -21,7 +21,7 @@ from hermes_memory_pgvector.recall.recall import read_wording
 from hermes_memory_pgvector.schema import migrate
 from hermes_memory_pgvector.schema.model_tables import NewModel, ensure_model
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE, ConnectionInfo
-from hermes_memory_pgvector.store.current_model import current_model
+from hermes_memory_pgvector.store.models import current_model
 from hermes_memory_pgvector.store.search import Meaning, search
 from hermes_memory_pgvector.values import EmbeddingModel, Hit, Kind, Question, Scope
 from testing.postgres import Database, new_database

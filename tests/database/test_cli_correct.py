@@ -19,8 +19,8 @@ from hermes_memory_pgvector.ops.correct.undo import undo
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.recall.recall import read_wording
 from hermes_memory_pgvector.store import memories, mirror_files
-from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.memories import Placed
+from hermes_memory_pgvector.store.models import current_model
 from hermes_memory_pgvector.store.search import Meaning, search
 from hermes_memory_pgvector.terminal.parse import RecordName
 from hermes_memory_pgvector.values import (

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from hermes_memory_pgvector.journal import codec
-from hermes_memory_pgvector.store import memories
+from hermes_memory_pgvector.store import history, memories
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.memory_state import fold
 from hermes_memory_pgvector.values import AddMemory, AddTurn, MemoryOperation, Moment, RemoveMemory, ReplaceMemory
@@ -119,8 +119,7 @@ def test_memories_and_their_history_stay_what_they_were(commands: Commands, stor
     assert entries(stored, "user") == [("Likes tea",)]
     with psycopg.connect(stored.dsn) as owner:
         for target in ("memory", "user"):
-            items = memories.history(owner, "market", target)
-            told = fold(item.operation for item in items)
+            told = fold(event.operation() for event in history.of_theme(owner, "market", target))
             assert set(told) == {content for (content,) in entries(stored, target)}
     homes = stored.rows("SELECT jsonb_object_keys(homes) FROM memory_entries WHERE content LIKE 'Sign%%' ORDER BY 1")
     assert homes == [("home-a",), ("home-b",)]

@@ -71,9 +71,9 @@ def test_shortening_changes_no_entry_and_no_sum(connection: Connection, made: li
     with connection.transaction(force_rollback=True):
         for number, operation in enumerate(made):
             memories.store(connection, [Placed(replace(operation, theme=theme), "w", number, 0)])
-        rows, events = entries(connection, theme), history.of_theme(connection, theme, "memory")[0]
+        rows, events = entries(connection, theme), history.of_theme(connection, theme, "memory")
         done = flatten.shorten(connection, theme, "memory", before)
-        left = history.of_theme(connection, theme, "memory")[0]
+        left = history.of_theme(connection, theme, "memory")
         assert entries(connection, theme) == rows
         assert _shape(left) == _shape(events)
         assert len(events) - len(left) == done

@@ -23,7 +23,7 @@ from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.recall.recall import Answer
 from hermes_memory_pgvector.runtime.engine import Engine
 from hermes_memory_pgvector.runtime.registry import close_all, engine_for
-from hermes_memory_pgvector.store import reembedding
+from hermes_memory_pgvector.store import models
 from hermes_memory_pgvector.values import Kind, Question
 from testing.command import Commands
 from testing.embed_server import EmbedServer, meaningful_vector
@@ -263,7 +263,7 @@ def test_a_theme_that_is_always_written_to_does_not_keep_the_others_waiting(
 ) -> None:
     """As with many rows, when looking through them takes so long that the last theme has a new one by then."""
     fleet.fill(600)
-    original, looks = reembedding.missing_turns, 0
+    original, looks = models.missing_turns, 0
     one_more = (
         "WITH said AS (INSERT INTO conversations (agent_identity, session_id, role, content)"
         " VALUES ('zoo', 's', 'user', 'Turn number ' || %s) RETURNING *)"
@@ -280,7 +280,7 @@ def test_a_theme_that_is_always_written_to_does_not_keep_the_others_waiting(
                 owner.execute(one_more, (looks,))
         return original(*arguments, **named)
 
-    monkeypatch.setattr(reembedding, "missing_turns", missing)
+    monkeypatch.setattr(models, "missing_turns", missing)
     with psycopg.connect(fleet.database.owner_dsn, autocommit=True) as owner:
         owner.execute("SET lock_timeout = '100ms'")
         assert fleet.change()["switched"]

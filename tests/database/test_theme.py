@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from hermes_memory_pgvector.store import gate, memories, merging, turns
+from hermes_memory_pgvector.store import gate, history, memories, merging, turns
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.memory_state import fold
 from hermes_memory_pgvector.values import AddMemory, AddTurn, Moment, RemoveMemory
@@ -75,7 +75,7 @@ def test_everything_of_a_theme_goes_into_the_other(agent_home: AgentHome, databa
     assert stored.rows("SELECT count(*) FROM conversations WHERE lexemes::text LIKE '%%~=sales%%'") == [(0,)]
     # The entries are still what the history makes of them.
     with psycopg.connect(database.runtime_dsn) as connection:
-        left = fold(item.operation for item in memories.history(connection, "marketing", "memory"))
+        left = fold(event.operation() for event in history.of_theme(connection, "marketing", "memory"))
     assert set(left) == {"Tea is green", "Gone soon"}
     # What is written to the old name follows, and so does what is asked under it.
     agent = agent_home.provider("sales", "later")
@@ -190,7 +190,7 @@ def test_the_merged_history_leads_to_the_entries_that_are_there(database: Databa
         put(9, "add", "new", "Late", "h")
         rows = connection.execute("SELECT content FROM memory_entries ORDER BY content").fetchall()
         assert rows == [("Late",), ("X",), ("Y",)]
-        told = fold(item.operation for item in memories.history(connection, "new", "memory"))
+        told = fold(event.operation() for event in history.of_theme(connection, "new", "memory"))
         assert {content: set(entry.homes) for content, entry in told.items()} == {"X": set(), "Y": {"h"}, "Late": {"h"}}
 
 
@@ -202,7 +202,7 @@ def test_themes_that_were_merged_before_are_merged_again(database: Database) -> 
             memories.store(connection, [Placed(added, "w", number, 0)])
         for old, new in (("a", "b"), ("c", "d"), ("b", "d")):
             move(connection, old, new)
-        told = fold(item.operation for item in memories.history(connection, "d", "memory"))
+        told = fold(event.operation() for event in history.of_theme(connection, "d", "memory"))
         assert set(told) == {f"Text of {theme}" for theme in "abcd"}
 
 

@@ -6,8 +6,8 @@ import psycopg
 import pytest
 
 from hermes_memory_pgvector.store import vectors
-from hermes_memory_pgvector.store.current_model import current_model
-from hermes_memory_pgvector.store.turn_context import TurnPlace, mend_following
+from hermes_memory_pgvector.store.models import current_model
+from hermes_memory_pgvector.store.turns import TurnPlace, mend_following
 from hermes_memory_pgvector.store.vectors import Made
 from testing.agent import AgentHome
 from testing.postgres import DIM, Database

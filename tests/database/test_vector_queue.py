@@ -11,8 +11,8 @@ import pytest
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.store import browse, memories, vectors
 from hermes_memory_pgvector.store.browse import StoredTurn
-from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.memories import Placed
+from hermes_memory_pgvector.store.models import current_model
 from hermes_memory_pgvector.store.vectors import Made, Wanting
 from hermes_memory_pgvector.values import AddMemory, Kind, Moment, ReplaceMemory
 from testing.postgres import DIM, Database

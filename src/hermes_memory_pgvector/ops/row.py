@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from hermes_memory_pgvector.errors import CareError
 from hermes_memory_pgvector.ops import known_themes
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.store import browse, hidden, history, timeline
+from hermes_memory_pgvector.store import browse, hidden, history
 from hermes_memory_pgvector.store.browse import StoredMemory, StoredTurn
-from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.hidden import Hiding
 from hermes_memory_pgvector.store.history import Event
+from hermes_memory_pgvector.store.models import current_model
 from hermes_memory_pgvector.terminal.parse import RecordName
 from hermes_memory_pgvector.values import Kind
 
@@ -72,7 +72,7 @@ def show(connection: Connection, name: RecordName, theme: str | None = None) -> 
     vectors = 0 if model is None else browse.count_vectors(connection, model, kind, row.theme, row.id)
     told: tuple[Event, ...] = ()
     if isinstance(row, StoredMemory):
-        events, _ = history.of_theme(connection, row.theme, row.target)
-        told = timeline.lineage(events, row.content)
+        events = history.of_theme(connection, row.theme, row.target)
+        told = history.lineage(events, row.content)
     hiding = None if row.hidden_by is None else hidden.find(connection, row.hidden_by)
     return Shown(row, None if model is None else model.name, vectors, told, hiding)

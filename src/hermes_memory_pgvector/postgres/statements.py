@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib import resources
-from typing import LiteralString, cast
+from typing import Any, LiteralString, cast
 
+import psycopg
 from psycopg import sql
 
 FOLDER = resources.files("hermes_memory_pgvector") / "sql"
@@ -36,6 +37,19 @@ def admin_statement(name: str) -> sql.SQL:
 def model_statement(name: str, model_id: int) -> sql.Composed:
     """A statement of sql/queries, on the vector tables of one embedding model."""
     return sql.SQL(text_of(f"queries/{name}")).format(**vector_tables(model_id))
+
+
+def run(
+    connection: psycopg.Connection[Any], name: str, model_id: int | None = None, /, **values: Any
+) -> psycopg.Cursor[Any]:
+    """Send a statement of sql/queries with these values; its rows are in the cursor."""
+    text = statement(name) if model_id is None else model_statement(name, model_id)
+    return connection.execute(text, values or None)
+
+
+def one(connection: psycopg.Connection[Any], name: str, model_id: int | None = None, /, **values: Any) -> Any:
+    """The first row that a statement answers; None without one."""
+    return run(connection, name, model_id, **values).fetchone()
 
 
 def vector_tables(model_id: int) -> dict[str, sql.Identifier]:

@@ -28,7 +28,7 @@ from hermes_memory_pgvector.errors import (
     SchemaError,
 )
 from hermes_memory_pgvector.postgres.errors import SCHEMA_STATES, concerns_everyone
-from hermes_memory_pgvector.store.current_model import CurrentModel, PendingModels
+from hermes_memory_pgvector.store.models import CurrentModel, PendingModels
 from hermes_memory_pgvector.store.search import (
     Connection,
     Meaning,

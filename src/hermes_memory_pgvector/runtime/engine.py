@@ -44,8 +44,8 @@ from hermes_memory_pgvector.runtime.sweep import Sweep
 from hermes_memory_pgvector.server.folder import server_folder
 from hermes_memory_pgvector.server.logins import logins_of
 from hermes_memory_pgvector.service import Service
-from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.installation import DatabaseGuard
+from hermes_memory_pgvector.store.models import CurrentModel
 from hermes_memory_pgvector.store.undone import UndoneTurns
 from hermes_memory_pgvector.text.secrets import masker_for
 from hermes_memory_pgvector.values import Session, WriteItem

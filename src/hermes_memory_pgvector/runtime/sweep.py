@@ -6,6 +6,7 @@ In the background a home deletes the turns that it wrote itself, by its own sett
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Collection
 from datetime import UTC, datetime
 
@@ -13,7 +14,7 @@ from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.store import audit_log, expiry, gate, marks, receipts
-from hermes_memory_pgvector.store.expiry import Expired, Rules
+from hermes_memory_pgvector.store.expiry import Rules
 from hermes_memory_pgvector.store.marks import Marker
 from hermes_memory_pgvector.store.receipts import Receipt
 from hermes_memory_pgvector.writer.writer import Writer
@@ -28,42 +29,33 @@ ROUNDS = 2
 """Transactions a minute, of at most expiry.BATCH rows each."""
 
 
-def sweep_once(pool: Pool, rules: Rules, home_id: str, actor: str = ACTOR) -> Expired | None:
-    """Delete some of what is due, in one transaction; None when another process is at it."""
+def sweep_once(pool: Pool, rules: Rules, home_id: str, actor: str = ACTOR) -> Counter[str] | None:
+    """Delete some of what is due, in one transaction; what went, None when another process is at it."""
     with pool.transaction(Deadline.after(STEP_SECONDS)) as connection:
         if not expiry.is_alone(connection):
             return None
-        expired = expiry.expire_turns(connection, rules, expiry.BATCH)
-        if not expired.total and rules.memories is not None:
+        expired = Counter(turns=expiry.expire_turns(connection, rules, expiry.BATCH))
+        if not expired.total() and rules.memories is not None:
             # Memories stand in the host's files: marks keep them from coming back.
             gate.close(connection)
-            _expire_memories(connection, rules, rules.memories, home_id, actor, expired)
-        if expired.total:
+            expired = Counter(memories=_expire_memories(connection, rules, rules.memories, home_id, actor))
+        if expired.total():
             audit_log.insert(
-                connection,
-                actor=actor,
-                home_id=home_id,
-                action="forget",
-                theme=rules.theme or "",
-                subject="expired",
-                counts=expired.counts,
-            )
+                connection, actor=actor, home_id=home_id, action="forget", theme=rules.theme or "", subject="expired",
+                counts=expired,
+            )  # fmt: skip
         return expired
 
 
-def _expire_memories(
-    connection: Connection, rules: Rules, cut: datetime, home_id: str, actor: str, expired: Expired
-) -> None:
+def _expire_memories(connection: Connection, rules: Rules, cut: datetime, home_id: str, actor: str) -> int:
     due = expiry.due_memories(connection, rules)
-    if not due:
-        return
-    expiry.expire_memories(connection, due)
-    expired.add("memories", len(due))
-    marker, number = Marker(marks.key(connection)), receipts.number(connection)
-    made = {marker.of_words(each.theme, each.content): cut for each in due}
-    marks.insert(connection, number, made | {marker.of_history(each.theme): cut for each in due})
-    counts = {"memories": len(due)}
-    receipts.insert(connection, Receipt(number, datetime.now(UTC), actor, home_id, ("ttl_days",), counts))
+    if due:
+        expiry.expire_memories(connection, due)
+        marker, number = Marker(marks.key(connection)), receipts.number(connection)
+        marks.insert(connection, number, {marker.of_words(each.theme, each.content): cut for each in due})
+        counts = {"memories": len(due)}
+        receipts.insert(connection, Receipt(number, datetime.now(UTC), actor, home_id, ("ttl_days",), counts))
+    return len(due)
 
 
 class Sweep:
@@ -88,7 +80,7 @@ class Sweep:
         pause = BUSY_SECONDS
         for _ in range(ROUNDS):
             expired = sweep_once(self._pool, rules, self._home_id)
-            if expired is None or not expired.total:
+            if expired is None or not expired.total():
                 pause = IDLE_SECONDS
                 break
         self._due_at = time.monotonic() + pause

@@ -21,8 +21,8 @@ from hermes_memory_pgvector.postgres.statements import admin_statement, statemen
 from hermes_memory_pgvector.schema import owner
 from hermes_memory_pgvector.schema.migrate import fleet_roles, make_views_and_grants
 from hermes_memory_pgvector.schema.model_tables import NewModel, ensure_model, make_current
-from hermes_memory_pgvector.store import audit_log, reembedding, schema
-from hermes_memory_pgvector.store.current_model import current_model
+from hermes_memory_pgvector.store import audit_log, models, schema
+from hermes_memory_pgvector.store.models import current_model
 from hermes_memory_pgvector.values import EmbeddingModel
 
 NAME = "hermes-pgvector-reembed"
@@ -78,7 +78,7 @@ def switch(dsn: str, model: EmbeddingModel, finish: Callable[[Connection], bool]
     try:
         with _changing(dsn) as connection:
             connection.execute("LOCK TABLE conversations, memory_entries IN SHARE MODE")
-            if not reembedding.exists(connection, model):
+            if not models.exists(connection, model):
                 raise CareError("the change of the model was cancelled: its vectors are gone")
             if not finish(connection):
                 return False
@@ -97,7 +97,7 @@ def drop(dsn: str, model_ids: Sequence[int], *, actor: str, home_id: str) -> Non
     """Drop the vectors of these models, of which none may be in use; whoever makes some stops."""
     for model_id in model_ids:
         with _changing(dsn) as connection:
-            found = next((each for each in reembedding.models(connection) if each.id == model_id), None)
+            found = next((each for each in models.listed(connection) if each.id == model_id), None)
             if found is None or found.is_current:
                 raise CareError(f"model {model_id} is in use by now, or gone; nothing of it was dropped")
             tables = vector_tables(model_id)

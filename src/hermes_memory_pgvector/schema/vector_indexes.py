@@ -22,7 +22,7 @@ from hermes_memory_pgvector.postgres.errors import MIGRATE_COMMAND
 from hermes_memory_pgvector.postgres.statements import admin_statement, vector_tables
 from hermes_memory_pgvector.schema import owner
 from hermes_memory_pgvector.store import schema
-from hermes_memory_pgvector.store.current_model import current_model
+from hermes_memory_pgvector.store.models import current_model
 from hermes_memory_pgvector.values import EmbeddingModel
 
 Connection = psycopg.Connection[Any]

@@ -6,10 +6,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.postgres.statements import statement
+from hermes_memory_pgvector.postgres.statements import one, run
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +39,8 @@ def insert(
     counts: Mapping[str, int],
 ) -> int:
     """Add a row within the caller's transaction; return its number."""
-    values = {
-        "actor": actor,
-        "home_id": home_id,
-        "action": action,
-        "theme": theme,
-        "subject": subject,
-        "counts": json.dumps(dict(counts)),
-    }
-    row: Any = connection.execute(statement("audit/insert"), values).fetchone()
-    return int(row[0])
+    values = {"actor": actor, "home_id": home_id, "action": action, "theme": theme, "subject": subject}
+    return int(one(connection, "audit/insert", **values, counts=json.dumps(dict(counts)))[0])
 
 
 def newest(
@@ -63,13 +54,5 @@ def newest(
     limit: int,
 ) -> list[AuditRow]:
     """Rows of a theme, an action and a time, or of all, newest first, below a number."""
-    values = {
-        "theme": theme,
-        "action": action,
-        "since": since,
-        "until": until,
-        "before_id": before_id,
-        "limit": limit,
-    }
-    rows: list[Any] = connection.execute(statement("audit/list"), values).fetchall()
-    return [AuditRow(*row) for row in rows]
+    values = {"theme": theme, "action": action, "since": since, "until": until, "before_id": before_id}
+    return [AuditRow(*row) for row in run(connection, "audit/list", **values, limit=limit)]

@@ -8,7 +8,7 @@ from datetime import date, datetime
 from typing import Any
 
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.postgres.statements import model_statement, statement
+from hermes_memory_pgvector.postgres.statements import one, run
 from hermes_memory_pgvector.values import EmbeddingModel, Kind, Role, Target
 
 
@@ -137,16 +137,19 @@ class ListPlace:
     kind: Kind | None = None
 
 
+def theme_names(connection: Connection) -> list[str]:
+    """Every theme that holds rows, by name."""
+    return [name for (name,) in run(connection, "browse/theme_names")]
+
+
 def themes(connection: Connection, theme: str | None = None) -> list[Theme]:
     """The themes that hold rows, the largest first."""
-    rows: list[Any] = connection.execute(statement("browse/themes"), {"theme": theme}).fetchall()
-    return [Theme(*row) for row in rows]
+    return [Theme(*row) for row in run(connection, "browse/themes", theme=theme)]
 
 
 def days(connection: Connection, since: datetime, theme: str | None) -> list[DayCount]:
     """The days from a time on that something came, in a theme or in all."""
-    rows: list[Any] = connection.execute(statement("browse/days"), {"since": since, "theme": theme}).fetchall()
-    return [DayCount(*row) for row in rows]
+    return [DayCount(*row) for row in run(connection, "browse/days", since=since, theme=theme)]
 
 
 def rows(
@@ -160,83 +163,63 @@ def rows(
     origin: str | None = None,
 ) -> list[Row]:
     """Memories and turns, newest first."""
-    values = {
-        **_range(theme, since, before, limit),
-        "kinds": [kind.value for kind in kinds],
-        "before_kind": before.kind.value if before and before.kind else "",
-        "origin": origin,
-    }
-    return [_row(row) for row in connection.execute(statement("browse/rows"), values).fetchall()]
+    values = {"theme": theme, "since": since, "limit": limit, "kinds": [kind.value for kind in kinds], "origin": origin}
+    return list(map(_row, run(connection, "browse/rows", **values, **_place("before", before))))
 
 
 def sessions(
     connection: Connection, theme: str | None, since: datetime | None, before: ListPlace | None, limit: int
 ) -> list[SessionRow]:
     """The sessions of a theme or of all, last used first."""
-    values = _range(theme, since, before, limit)
-    rows: list[Any] = connection.execute(statement("browse/sessions"), values).fetchall()
-    return [SessionRow(*row) for row in rows]
+    values = {"theme": theme, "since": since, "limit": limit}
+    return [SessionRow(*row) for row in run(connection, "browse/sessions", **values, **_place("before", before))]
 
 
 def session_themes(connection: Connection, session_id: str) -> list[str]:
     """The themes a session has been in."""
-    rows: list[Any] = connection.execute(statement("browse/session_themes"), {"session_id": session_id}).fetchall()
-    return [str(row[0]) for row in rows]
+    return [theme for (theme,) in run(connection, "browse/session_themes", session_id=session_id)]
 
 
 def transcript(
     connection: Connection, theme: str, session_id: str, after: ListPlace | None, limit: int
 ) -> list[StoredTurn]:
     """What was said in a session, in order."""
-    values = {
-        "theme": theme,
-        "session_id": session_id,
-        "after": after.at if after else None,
-        "after_id": after.id if after else None,
-        "limit": limit,
-    }
-    rows: list[Any] = connection.execute(statement("browse/transcript"), values).fetchall()
-    return [StoredTurn(*row) for row in rows]
+    values = {"theme": theme, "session_id": session_id, "limit": limit}
+    return [StoredTurn(*row) for row in run(connection, "browse/transcript", **values, **_place("after", after))]
 
 
 def delegations(connection: Connection, theme: str, session_id: str) -> list[Delegation]:
     """The subagents of a session, and whose subagent it was."""
-    values = {"theme": theme, "session_id": session_id}
-    rows: list[Any] = connection.execute(statement("browse/delegations"), values).fetchall()
-    return [Delegation(*row) for row in rows]
+    return [Delegation(*row) for row in run(connection, "browse/delegations", theme=theme, session_id=session_id)]
 
 
 def find_memory(connection: Connection, row_id: int, theme: str | None = None) -> StoredMemory | None:
     """A memory by its id."""
-    values = {"id": row_id, "theme": theme}
-    row: Any = connection.execute(statement("browse/find_memory"), values).fetchone()
+    row = one(connection, "browse/find_memory", id=row_id, theme=theme)
     return None if row is None else StoredMemory(*row)
 
 
 def find_turn(connection: Connection, row_id: int, theme: str | None = None) -> StoredTurn | None:
     """A turn by its id."""
-    values = {"id": row_id, "theme": theme}
-    row: Any = connection.execute(statement("browse/find_turn"), values).fetchone()
+    row = one(connection, "browse/find_turn", id=row_id, theme=theme)
     return None if row is None else StoredTurn(*row)
 
 
 def count_vectors(connection: Connection, model: EmbeddingModel, kind: Kind, theme: str, row_id: int) -> int:
     """How many vectors of a model a row has."""
     name = "browse/vectors_of_memory" if kind is Kind.MEMORY else "browse/vectors_of_turn"
-    row: Any = connection.execute(model_statement(name, model.id), {"theme": theme, "id": row_id}).fetchone()
-    return int(row[0])
+    return int(one(connection, name, model.id, theme=theme, id=row_id)[0])
 
 
 def last_numbers(connection: Connection) -> tuple[int, int]:
     """The last number of a turn, and of an operation on memories."""
-    row: Any = connection.execute(statement("browse/last_numbers")).fetchone()
-    return int(row[0]), int(row[1])
+    numbers: tuple[int, int] = one(connection, "browse/last_numbers")
+    return numbers
 
 
 def turns_after(connection: Connection, theme: str | None, after_id: int) -> list[Row]:
     """Turns stored lately, in the order of their ids."""
-    values = {"theme": theme, "after_id": after_id}
-    return [_row(row) for row in connection.execute(statement("browse/tail_turns"), values).fetchall()]
+    return list(map(_row, run(connection, "browse/tail_turns", theme=theme, after_id=after_id)))
 
 
 def _row(row: Any) -> Row:
@@ -244,11 +227,6 @@ def _row(row: Any) -> Row:
     return Row(Kind(kind), *values)
 
 
-def _range(theme: str | None, since: datetime | None, before: ListPlace | None, limit: int) -> dict[str, Any]:
-    return {
-        "theme": theme,
-        "since": since,
-        "before": before.at if before else None,
-        "before_id": before.id if before else None,
-        "limit": limit,
-    }
+def _place(name: str, place: ListPlace | None) -> dict[str, Any]:
+    kind = place.kind.value if place and place.kind else ""
+    return {name: place and place.at, f"{name}_id": place and place.id, f"{name}_kind": kind}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.postgres.statements import statement
+from hermes_memory_pgvector.postgres.statements import one, run
 from hermes_memory_pgvector.store import flatten, history, vectors
 from hermes_memory_pgvector.values import Kind, Target
 
@@ -116,43 +116,25 @@ class DueMemory:
     content: str
 
 
-@dataclass(slots=True)
-class Expired:
-    """What went."""
-
-    counts: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def total(self) -> int:
-        """How many rows."""
-        return sum(self.counts.values())
-
-    def add(self, name: str, count: int) -> None:
-        """Count what went."""
-        self.counts[name] = self.counts.get(name, 0) + count
-
-
 def due(connection: Connection, rules: Rules, soon_days: int) -> list[Due]:
     """What is about to go, by theme."""
-    values = {**_current(connection, rules).values(), "soon": soon_days}
-    rows: list[Any] = connection.execute(statement("expire/count"), values).fetchall()
-    return [Due(*row) for row in rows if row[1] or row[2]]
+    found = run(connection, "expire/count", **_current(connection, rules).values(), soon=soon_days)
+    return [Due(*row) for row in found if row[1] or row[2]]
 
 
 def is_alone(connection: Connection) -> bool:
     """Whether this transaction is the only one that sweeps."""
-    row: Any = connection.execute(statement("expire/lock")).fetchone()
-    return bool(row[0])
+    return bool(one(connection, "expire/lock")[0])
 
 
-def expire_turns(connection: Connection, rules: Rules, limit: int) -> Expired:
-    """Delete some turns that are older than they are kept; none are left when nothing went."""
-    expired = Expired()
-    values = {**_current(connection, rules).values(), "limit": limit}
-    rows: list[Any] = connection.execute(statement("expire/turns"), values).fetchall()
-    for theme, ids in _by_theme(rows).items():
-        gone = connection.execute(statement("forget/cut_turns"), {"theme": theme, "ids": ids}).rowcount
-        expired.add("turns", gone)
+def expire_turns(connection: Connection, rules: Rules, limit: int) -> int:
+    """Delete some turns that are older than they are kept; how many, none when there are none left."""
+    by_theme: dict[str, list[int]] = defaultdict(list)
+    for theme, row_id in run(connection, "expire/turns", **_current(connection, rules).values(), limit=limit):
+        by_theme[theme].append(row_id)
+    expired = 0
+    for theme, ids in by_theme.items():
+        expired += run(connection, "forget/cut_turns", theme=theme, ids=ids).rowcount
         vectors.finish(connection, [(theme, Kind.TURN.value, row_id) for row_id in ids])
     return expired
 
@@ -162,8 +144,7 @@ def due_memories(connection: Connection, rules: Rules) -> list[DueMemory]:
     if rules.memories is None:
         return []
     values = _current(connection, rules).memory_values()
-    rows: list[Any] = connection.execute(statement("expire/memories"), values).fetchall()
-    return [DueMemory(*row) for row in rows]
+    return [DueMemory(*row) for row in run(connection, "expire/memories", **values)]
 
 
 def expire_memories(connection: Connection, due: Sequence[DueMemory]) -> None:
@@ -173,29 +154,22 @@ def expire_memories(connection: Connection, due: Sequence[DueMemory]) -> None:
         groups[each.theme, each.target].append(each)
     for (theme, target), entries in sorted(groups.items()):
         gone = {each.content for each in entries}
-        events = history.of_theme(connection, theme, target)[0]
 
         def quotes(text: str, gone: Collection[str] = gone) -> bool:
             return any(text.strip() in content for content in gone)
 
-        flatten.apply(connection, theme, flatten.without(events, gone, quotes))
-        connection.execute(statement("memories/delete"), {"theme": theme, "ids": [each.id for each in entries]})
+        flatten.apply(
+            connection, theme, flatten.without(history.of_theme(connection, theme, target), gone, quotes)
+        )  # fmt: skip
+        run(connection, "memories/delete", theme=theme, ids=[each.id for each in entries])
         vectors.finish(connection, [(theme, Kind.MEMORY.value, each.id) for each in entries])
 
 
-def _by_theme(rows: Sequence[tuple[str, int]]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = defaultdict(list)
-    for theme, row_id in rows:
-        found[theme].append(row_id)
-    return found
-
-
 def _current(connection: Connection, rules: Rules) -> Rules:
-    rows: list[Any] = connection.execute(statement("expire/aliases")).fetchall()
     if rules.homes is not None:
-        alone: Any = connection.execute(statement("expire/is_only_home"), {"homes": list(rules.homes)}).fetchone()
+        alone = one(connection, "expire/is_only_home", homes=list(rules.homes))
         rules = replace(rules, is_alone=bool(alone[0]))
-    return rules.renamed(dict(rows))
+    return rules.renamed(dict(run(connection, "expire/aliases").fetchall()))
 
 
 def _longer(one: datetime | None, other: datetime | None) -> datetime | None:

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.postgres.statements import statement
+from hermes_memory_pgvector.postgres.statements import one, run
 from hermes_memory_pgvector.store import history
 from hermes_memory_pgvector.store.history import Event
 from hermes_memory_pgvector.store.memory_state import State, fold, select
-from hermes_memory_pgvector.values import AddMemory, MemoryOperation, Origin, RemoveMemory, ReplaceMemory, Target
+from hermes_memory_pgvector.values import AddMemory, MemoryOperation, Origin, RemoveMemory, Target
 
 Shape = Mapping[str, frozenset[str]]
 """The homes that hold each entry."""
@@ -90,25 +89,23 @@ def shape(events: Sequence[Event]) -> Shape:
 def apply(connection: Connection, theme: str, rest: Rest) -> int:
     """Give a theme's history the form that was planned; how many operations it concerns."""
     if rest.gone:
-        connection.execute(statement("history/drop"), {"theme": theme, "ids": list(rest.gone)})
+        run(connection, "history/drop", theme=theme, ids=list(rest.gone))
     if rest.added:
-        connection.execute(statement("history/flatten"), {"theme": theme, "ids": list(rest.added)})
+        run(connection, "history/flatten", theme=theme, ids=list(rest.added))
     return len(rest.gone) + len(rest.added)
 
 
 def due(connection: Connection, before: datetime, limit: int) -> list[tuple[str, Target]]:
     """Themes and targets whose history can be shortened; none while another process is at it."""
-    ours: Any = connection.execute(statement("history/our_turn")).fetchone()
-    if not ours[0]:
+    if not one(connection, "history/our_turn")[0]:
         return []
-    rows: list[Any] = connection.execute(statement("history/due"), {"before": before, "limit": limit}).fetchall()
-    return [(str(theme), target) for theme, target in rows]
+    return run(connection, "history/due", before=before, limit=limit).fetchall()
 
 
 def shorten(connection: Connection, theme: str, target: Target, before: datetime) -> int:
     """Shorten one theme's history while nobody changes its memories; how many operations went."""
     history.lock(connection, theme, [target], [])
-    rest = shortened(history.of_theme(connection, theme, target)[0], before)
+    rest = shortened(history.of_theme(connection, theme, target), before)
     apply(connection, theme, rest)
     return len(rest.gone)
 
@@ -120,12 +117,10 @@ def exactly(operation: MemoryOperation, state: State) -> MemoryOperation | None:
     meant = select(state, operation)
     if meant is not None:
         return replace(operation, old_text="", previous=meant.content)
-    return None if isinstance(operation, RemoveMemory) else _added(operation)
-
-
-def _added(told: ReplaceMemory) -> AddMemory:
-    """A replacement of something that is not there: an addition."""
+    if isinstance(operation, RemoveMemory):
+        return None
+    # A replacement of something that is not there is an addition.
     return AddMemory(
-        told.theme, told.target, told.content, told.when, told.home_id, told.origin, told.metadata, told.written_by,
-        told.untrusted,
+        operation.theme, operation.target, operation.content, operation.when, operation.home_id, operation.origin,
+        operation.metadata, operation.written_by, operation.untrusted,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from hermes_memory_pgvector.errors import Held
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.postgres.statements import statement
+from hermes_memory_pgvector.postgres.statements import run
 from hermes_memory_pgvector.store import marks
 from hermes_memory_pgvector.store.marks import Marker
 from hermes_memory_pgvector.store.schema import not_in_use
@@ -59,29 +59,16 @@ class Gate:
         refused = self.refused(connection, items)
         return [self.renamed(item) for item, is_refused in zip(items, refused, strict=True) if not is_refused]
 
-    def may_quote(self, connection: Connection, items: Sequence[WriteItem]) -> list[bool]:
-        """Which of these operations on memories may quote something forgotten as what they replace or remove."""
-        late = [
-            isinstance(item, ReplaceMemory | RemoveMemory) and self.until is not None
-            and marks.is_covered(item, self.until) for item in items
-        ]  # fmt: skip
-        if self.marker is None or not any(late):
-            return [False] * len(items)
-        made = self.marker
-        told = [
-            [made.of_history(name) for name in marks.names_of(item.theme, self.aliases)] if is_late else []
-            for item, is_late in zip(items, late, strict=True)
-        ]
-        known = marks.look_up(connection, {mark for own in told for mark in own})
-        return [
-            any(mark in known and marks.is_covered(item, known[mark]) for mark in own)
-            for item, own in zip(items, told, strict=True)
-        ]
+    def may_quote(self, item: WriteItem) -> bool:
+        """Whether an operation on memories is so old that it may quote what was forgotten after it."""
+        return self.until is not None and isinstance(item, ReplaceMemory | RemoveMemory) and marks.is_covered(
+            item, self.until
+        )  # fmt: skip
 
 
 def enter(connection: Connection) -> Gate:
     """Come in; waits while somebody forgets or renames. Held where the installation has moved, or just moves."""
-    connection.execute(statement("gate/enter"))
+    run(connection, "gate/enter")
     opened = look(connection)
     if opened.moved_to is not None:
         raise Held(not_in_use(opened.moved_to))
@@ -91,7 +78,7 @@ def enter(connection: Connection) -> Gate:
 def look(connection: Connection) -> Gate:
     """What is so at this moment, for somebody who stores nothing."""
     with connection.pipeline():
-        found = [connection.execute(statement(name)) for name in ("gate/open", "gate/installation")]
+        found = [run(connection, name) for name in ("gate/open", "gate/installation")]
         rows: list[Any] = [each.fetchone() for each in found]
     (aliases, until), (key, moved_to) = rows
     return Gate(aliases or {}, None if until is None else Marker(bytes(key)), until, moved_to)
@@ -99,7 +86,7 @@ def look(connection: Connection) -> Gate:
 
 def close(connection: Connection) -> None:
     """Wait for those inside, and keep everybody out until the transaction ends. Held as in `enter`."""
-    connection.execute(statement("gate/close"))
+    run(connection, "gate/close")
     moved_to = look(connection).moved_to
     if moved_to is not None:
         raise Held(not_in_use(moved_to))

@@ -8,24 +8,20 @@ which the statements that insert rows see to.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, NamedTuple
 
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.postgres.statements import model_statement, statement
+from hermes_memory_pgvector.postgres.statements import one, run
 from hermes_memory_pgvector.store import vectors
-from hermes_memory_pgvector.store.turn_context import TurnPlace, mend, mend_following
+from hermes_memory_pgvector.store.turns import TurnPlace, mend, mend_following
 from hermes_memory_pgvector.values import Kind
 
 Why = Literal["undone", "muted", "retracted"]
 IMPORTED: Final = "import"
 """Who hid what was hidden where an import found it."""
 MAX_REASON: Final = 500
-DROP_VECTORS: Final = {
-    Kind.TURN: "hidden/drop_vectors_of_turns",
-    Kind.MEMORY: "hidden/drop_vectors_of_memories",
-}
 
 
 class Key(NamedTuple):
@@ -50,16 +46,6 @@ class Bounds:
     def are_given(self) -> bool:
         """Whether they name rows at all: a theme or an end alone does not."""
         return self.session_id is not None or self.origin is not None or self.since is not None
-
-    def values(self) -> dict[str, Any]:
-        """What the statements take."""
-        return {
-            "theme": self.theme,
-            "session_id": self.session_id,
-            "origin": self.origin,
-            "since": self.since,
-            "until": self.until,
-        }
 
 
 EVERYTHING: Final = Bounds()
@@ -113,26 +99,23 @@ def add(
     A rule with bounds is open unless the caller says otherwise: in force for all who store after this transaction, for
     which the caller has the gate closed.
     """
-    values = {"rule": rule, "actor": actor, "reason": reason[:MAX_REASON], "home_id": home_id, "at": at}
-    row: Any = connection.execute(
-        statement("hidden/add"),
-        {**values, **bounds.values(), "is_open": bounds.are_given if is_open is None else is_open},
-    ).fetchone()
+    row = one(
+        connection, "hidden/add", **asdict(bounds), rule=rule, actor=actor, reason=reason[:MAX_REASON], home_id=home_id,
+        at=at, is_open=bounds.are_given if is_open is None else is_open,
+    )  # fmt: skip
     return int(row[0])
 
 
 def hide(connection: Connection, number: int, keys: Collection[Key]) -> list[Key]:
     """Hide rows under a rule: they lose their vectors and lexemes. Return those that were not hidden before."""
-    turns: list[Any] = _change(connection, "hidden/hide_turns", keys, Kind.TURN, rule=number)
-    memories: list[Any] = _change(connection, "hidden/hide_memories", keys, Kind.MEMORY, rule=number)
+    turns = _change(connection, "hidden/hide_turns", keys, Kind.TURN, rule=number)
+    memories = _change(connection, "hidden/hide_memories", keys, Kind.MEMORY, rule=number)
+    vectors.drop(connection, Kind.TURN, [row[:2] for row in turns])
+    vectors.drop(connection, Kind.MEMORY, memories)
     hidden = [Key(Kind.TURN, *row[:2]) for row in turns] + [Key(Kind.MEMORY, *row) for row in memories]
-    for model_id in vectors.model_ids(connection):
-        for kind, name in DROP_VECTORS.items():
-            part = [key for key in hidden if key.kind is kind]
-            if part:
-                connection.execute(model_statement(name, model_id), _columns(part))
     vectors.finish(connection, [(key.theme, key.kind.value, key.id) for key in hidden])
-    _mend_behind(connection, [TurnPlace(theme, session_id, at, row_id) for theme, row_id, session_id, at in turns])
+    # What follows a turn is found by its words, too: no longer.
+    mend_following(connection, [TurnPlace(theme, session_id, at, row_id) for theme, row_id, session_id, at in turns])
     return hidden
 
 
@@ -141,28 +124,27 @@ def show(connection: Connection, keys: Collection[Key], *, wants_vectors: bool) 
 
     Return those that are found again; a row within the bounds of an open rule stays hidden, by that one.
     """
-    turns: list[Any] = _change(connection, "hidden/show_turns", keys, Kind.TURN)
-    memories: list[Any] = _change(connection, "hidden/show_memories", keys, Kind.MEMORY)
-    shown = [Key(Kind.TURN, theme, row_id) for theme, row_id, _, _, is_shown in turns if is_shown]
+    turns = [row for row in _change(connection, "hidden/show_turns", keys, Kind.TURN) if row[-1]]
+    memories = _change(connection, "hidden/show_memories", keys, Kind.MEMORY)
+    shown = [Key(Kind.TURN, *row[:2]) for row in turns]
     mend(connection, [(key.theme, key.id) for key in shown])
     shown += [Key(Kind.MEMORY, theme, row_id) for theme, row_id, is_shown in memories if is_shown]
     if wants_vectors:
         vectors.enqueue(connection, [(key.theme, key.kind.value, key.id) for key in shown])
-    places = [TurnPlace(theme, session_id, at, row_id) for theme, row_id, session_id, at, is_shown in turns if is_shown]
-    _mend_behind(connection, places)
+    mend_following(connection, [TurnPlace(theme, session_id, at, row_id) for theme, row_id, session_id, at, _ in turns])
     return shown
 
 
 def end(connection: Connection, number: int, *, wants_vectors: bool) -> list[Key]:
     """Take a rule back: show what it hides, and hide nothing more by it. Return the rows that are found again."""
-    connection.execute(statement("hidden/end"), {"id": number, "at": datetime.now(UTC)})
+    run(connection, "hidden/end", id=number, at=datetime.now(UTC))
     return show(connection, by_rule(connection, number), wants_vectors=wants_vectors)
 
 
 def same_words(connection: Connection, key: Key) -> SameWords:
     """The row of a theme, also by a name the theme had before, and the others of its kind that say the same."""
     name = "hidden/same_memories" if key.kind is Kind.MEMORY else "hidden/same_turns"
-    rows: list[Any] = connection.execute(statement(name), {"theme": key.theme, "id": key.id}).fetchall()
+    rows = run(connection, name, theme=key.theme, id=key.id).fetchall()
     return SameWords(
         tuple(Key(key.kind, theme, row_id) for theme, row_id, _, _ in rows),
         bool(rows) and rows[0][2],
@@ -172,46 +154,43 @@ def same_words(connection: Connection, key: Key) -> SameWords:
 
 def by_rule(connection: Connection, number: int) -> list[Key]:
     """The rows that a rule hides."""
-    rows: list[Any] = connection.execute(statement("hidden/by_rule"), {"id": number}).fetchall()
-    return [Key(Kind(kind), theme, row_id) for kind, theme, row_id in rows]
+    return [Key(Kind(kind), theme, row_id) for kind, theme, row_id in run(connection, "hidden/by_rule", id=number)]
 
 
 def within(connection: Connection, bounds: Bounds) -> dict[Key, bool]:
     """The rows within bounds, the newest first, and whether each is hidden already."""
-    rows: list[Any] = connection.execute(statement("hidden/within"), bounds.values()).fetchall()
+    rows = run(connection, "hidden/within", **asdict(bounds))
     return {Key(Kind(kind), theme, row_id): is_hidden for kind, theme, row_id, is_hidden in rows}
 
 
 def in_files(connection: Connection, keys: Collection[Key]) -> int:
     """How many of these memories stand in a home's MEMORY.md or USER.md, and so in the host's own prompt."""
     memories = [key for key in keys if key.kind is Kind.MEMORY]
-    row: Any = connection.execute(statement("hidden/in_files"), _columns(memories)).fetchone()
-    return int(row[0])
+    return int(one(connection, "hidden/in_files", **_columns(memories))[0])
 
 
 def listed(
     connection: Connection, *, theme: str | None = None, before: int | None = None, limit: int = 1000
 ) -> list[Hiding]:
     """The rules in force, the newest first."""
-    return _listed(connection, {"id": None, "theme": theme, "before": before, "limit": limit})
+    return _listed(connection, id=None, theme=theme, before=before, limit=limit)
 
 
 def find(connection: Connection, number: int) -> Hiding | None:
     """One rule, also when it is over."""
-    found = _listed(connection, {"id": number, "theme": None, "before": None, "limit": 1})
-    return found[0] if found else None
+    return next(iter(_listed(connection, id=number, theme=None, before=None, limit=1)), None)
 
 
 def totals(connection: Connection) -> tuple[int, int]:
     """How many turns and memories are hidden."""
-    row: Any = connection.execute(statement("hidden/totals")).fetchone()
-    return int(row[0]), int(row[1])
+    counted: tuple[int, int] = one(connection, "hidden/totals")
+    return counted
 
 
 def bring(connection: Connection, brought: Sequence[tuple[Key, datetime]]) -> None:
     """Hide rows that were hidden where they come from, each since its time."""
     for at in sorted({at for _, at in brought}):
-        row: Any = connection.execute(statement("hidden/imported"), {"at": at, "actor": IMPORTED}).fetchone()
+        row = one(connection, "hidden/imported", at=at, actor=IMPORTED)
         number = int(row[0]) if row else add(connection, "muted", IMPORTED, at=at)
         hide(connection, number, [key for key, since in brought if since == at])
 
@@ -223,29 +202,16 @@ def bounds_ending_now(bounds: Bounds) -> Bounds:
     return replace(bounds, until=datetime.now(UTC))
 
 
-def _listed(connection: Connection, values: dict[str, Any]) -> list[Hiding]:
-    rows: list[Any] = connection.execute(statement("hidden/list"), values).fetchall()
+def _listed(connection: Connection, **values: Any) -> list[Hiding]:
     return [
-        Hiding(
-            number, rule, actor, reason, Bounds(theme, session_id, origin, since, until), is_open, at, undone_at,
-            int(turns), int(memories), tuple(names or ()), content,
-        )
-        for (
-            number, rule, actor, reason, theme, session_id, origin, since, until, is_open, at, undone_at, turns,
-            memories, names, content,
-        ) in rows
-    ]  # fmt: skip
+        Hiding(*(*row[:4], Bounds(*row[4:9]), *row[9:14], tuple(row[14] or ()), row[15]))
+        for row in run(connection, "hidden/list", **values)
+    ]
 
 
 def _change(connection: Connection, name: str, keys: Collection[Key], kind: Kind, **values: Any) -> list[Any]:
     part = [key for key in keys if key.kind is kind]
-    return connection.execute(statement(name), {**_columns(part), **values}).fetchall() if part else []
-
-
-def _mend_behind(connection: Connection, places: Sequence[TurnPlace]) -> None:
-    """What follows a turn is found by its words, too: no longer, or again."""
-    if places:
-        mend_following(connection, places)
+    return run(connection, name, **_columns(part), **values).fetchall() if part else []
 
 
 def _columns(keys: Collection[Key]) -> dict[str, Any]:

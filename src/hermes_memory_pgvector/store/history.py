@@ -1,14 +1,15 @@
-"""The operations on memories as people name them: each with its number, in the order they were made or arrived."""
+"""The operations on memories as people name them, and what each made of the memory: by the rules of memory_state.py."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.postgres.statements import statement
+from hermes_memory_pgvector.postgres.statements import one, run
+from hermes_memory_pgvector.store.memory_state import Entry, State, apply, fold
 from hermes_memory_pgvector.store.turns import EPOCH
 from hermes_memory_pgvector.values import (
     MCP_HOLDER,
@@ -43,6 +44,8 @@ class Event:
     metadata: Mapping[str, Any]
     written_by: RowOrigin | None = None
     untrusted: bool = False
+    order: tuple[int, str, int, int] = (0, "", 0, 0)
+    """Where it stands among all operations of its theme and target."""
 
     @property
     def by(self) -> str:
@@ -58,10 +61,10 @@ class Event:
         session = self.metadata.get("session_id")
         return str(session) if session else None
 
-    def operation(self, order_us: int = 0) -> MemoryOperation:
+    def operation(self) -> MemoryOperation:
         """The same as the rules of memory_state take it."""
         common: dict[str, Any] = {
-            "when": Moment((self.at - EPOCH) // MICROSECOND, order_us),
+            "when": Moment((self.at - EPOCH) // MICROSECOND, self.order[0]),
             "home_id": self.home_id,
             "origin": self.origin,
             "metadata": self.metadata,
@@ -86,27 +89,23 @@ def newest(
 ) -> list[Event]:
     """Operations of a theme and a time, or of all, the last to arrive first."""
     values = {"theme": theme, "since": since, "until": until, "before_id": before_id, "limit": limit}
-    rows: list[Any] = connection.execute(statement("history/list"), values).fetchall()
-    return [_event(row) for row in rows]
+    return list(map(_event, run(connection, "history/list", **values)))
 
 
 def after(connection: Connection, theme: str | None, after_id: int) -> list[Event]:
     """Operations with higher numbers, in the order they arrived."""
-    values = {"theme": theme, "after_id": after_id}
-    return [_event(row) for row in connection.execute(statement("history/tail"), values).fetchall()]
+    return list(map(_event, run(connection, "history/tail", theme=theme, after_id=after_id)))
 
 
-def of_theme(connection: Connection, theme: str, target: Target) -> tuple[list[Event], int]:
-    """Every operation on a theme's memories in the order they were made, and the place of the last one."""
-    rows: list[Any] = connection.execute(statement("history/of_theme"), {"theme": theme, "target": target}).fetchall()
-    return [_event(row[:-1]) for row in rows], int(rows[-1][-1]) if rows else 0
+def of_theme(connection: Connection, theme: str, target: Target) -> list[Event]:
+    """Every operation on a theme's memories in the order they were made."""
+    return list(map(_event, run(connection, "history/of_theme", theme=theme, target=target)))
 
 
 def find(connection: Connection, event_id: int, theme: str | None = None) -> tuple[str, Target] | None:
     """The theme and target an operation belongs to."""
-    values = {"id": event_id, "theme": theme}
-    row: Any = connection.execute(statement("history/find"), values).fetchone()
-    return None if row is None else (str(row[0]), row[1])
+    found: tuple[str, Target] | None = one(connection, "history/find", id=event_id, theme=theme)
+    return found
 
 
 def lock(connection: Connection, theme: str, targets: Collection[Target], home_ids: Collection[str]) -> None:
@@ -115,21 +114,84 @@ def lock(connection: Connection, theme: str, targets: Collection[Target], home_i
     All homes first, and the targets in the order of every writer: a mirror that compares at this moment holds its home
     and waits for the theme.
     """
-    connection.execute(statement("memories/lock_homes"), {"home_ids": sorted({"", *home_ids})})
+    run(connection, "memories/lock_homes", home_ids=sorted({"", *home_ids}))
     for target in sorted(targets):
-        connection.execute(statement("memories/lock"), {"theme": theme, "target": target})
+        run(connection, "memories/lock", theme=theme, target=target)
 
 
 def heard_of(connection: Connection, home_ids: Sequence[str], since: datetime) -> list[str]:
     """Those of these homes that somebody has heard of since a time."""
-    values = {"home_ids": list(home_ids), "since": since}
-    rows: list[Any] = connection.execute(statement("history/heard_of"), values).fetchall()
-    return [str(home_id) for (home_id,) in rows]
+    return [home_id for (home_id,) in run(connection, "history/heard_of", home_ids=list(home_ids), since=since)]
 
 
 def _event(row: Any) -> Event:
-    theme, event_id, target, action, content, old_text, previous, home_id, origin, at, metadata, by, untrusted = row
-    return Event(
-        theme, event_id, target, action, content, old_text, previous, home_id, Origin(origin), at, metadata,
-        by and RowOrigin(by), untrusted,
-    )  # fmt: skip
+    *told, origin, at, metadata, by, untrusted, order_us, writer, seq, part = row
+    order = order_us, writer, seq, part
+    return Event(*(*told, Origin(origin), at, metadata, by and RowOrigin(by), untrusted, order))
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What one operation changed: the entries it concerned, before and after; None where there was none."""
+
+    event: Event
+    before: Mapping[str, Entry | None]
+    after: Mapping[str, Entry | None]
+
+    @property
+    def gone(self) -> tuple[str, ...]:
+        """Entries that were there before it and not after."""
+        return tuple(content for content, entry in self.before.items() if entry is not None and self._lost(content))
+
+    @property
+    def came(self) -> tuple[str, ...]:
+        """Entries that were there after it and not before."""
+        return tuple(content for content, entry in self.before.items() if entry is None and not self._lost(content))
+
+    def _lost(self, content: str) -> bool:
+        return self.after.get(content) is None
+
+
+def replay(events: Iterable[Event]) -> Iterator[Effect]:
+    """What each operation changed, in the order they were made."""
+    state: State = {}
+    for event in events:
+        before = apply(state, event.operation())
+        yield Effect(event, before, {content: state.get(content) for content in before})
+
+
+def last_known(events: Iterable[Event]) -> State:
+    """Every entry there ever was, as it was last."""
+    known: State = {}
+    for effect in replay(events):
+        known.update({content: entry for content, entry in effect.after.items() if entry is not None})
+    return known
+
+
+def state_at(events: Iterable[Event], at: datetime) -> State:
+    """What a theme held at a time: what the operations made until then had made."""
+    return fold(event.operation() for event in events if event.at <= at)
+
+
+def former_words(events: Iterable[Event], at: datetime) -> dict[str, str]:
+    """What the entries that were reworded since a time said then, by what they say now."""
+    names: dict[str, str] = {}
+    for effect in replay(events):
+        if effect.event.at > at and len(effect.came) == len(effect.gone) == 1:
+            (came,), (gone,) = effect.came, effect.gone
+            names[came] = names.pop(gone, gone)
+    return names
+
+
+def lineage(events: Sequence[Event], content: str) -> tuple[Event, ...]:
+    """How the entry of this content came to be: the operations that made it what it is, oldest first."""
+    stories: dict[str, list[Event]] = {}
+    for effect in replay(events):
+        inherited = [event for gone in effect.gone for event in stories.pop(gone, [])]
+        for came in effect.came:
+            stories[came] = [*inherited, effect.event]
+        if not effect.came and not effect.gone:
+            for touched, entry in effect.after.items():
+                if entry is not None and effect.before[touched] != entry:
+                    stories.setdefault(touched, []).append(effect.event)
+    return tuple(stories.get(content, ()))

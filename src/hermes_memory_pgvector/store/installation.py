@@ -18,7 +18,7 @@ from hermes_memory_pgvector import files
 from hermes_memory_pgvector.errors import ConfigError, Held
 from hermes_memory_pgvector.postgres.conninfo import place_of
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.postgres.statements import statement
+from hermes_memory_pgvector.postgres.statements import one
 
 FILE_NAME = "database.json"
 EMBEDDED = "the embedded server"
@@ -60,15 +60,11 @@ def place(dsn: str) -> str:
 
 def identify(connection: Connection) -> DatabaseIdentity | None:
     """Who answers; None when the database cannot say it yet."""
-    state: Any = connection.execute(statement("schema/installation_state")).fetchone()
-    can_tell, database, may_ask_server = state
-    if not can_tell:
-        return None
-    row: Any = connection.execute(statement("schema/installation_id")).fetchone()
+    can_tell, database, may_ask_server = one(connection, "schema/installation_state")
+    row = one(connection, "schema/installation_id") if can_tell else None
     if row is None:
         return None
-    server: Any = connection.execute(statement("schema/server_identifier")).fetchone() if may_ask_server else None
-    return DatabaseIdentity(str(row[0]), str(database), str(server[0]) if server else "")
+    return DatabaseIdentity(row[0], database, one(connection, "schema/server_identifier")[0] if may_ask_server else "")
 
 
 def read(folder: Path, home_id: str) -> Belonging | None:

@@ -1,8 +1,7 @@
 """What was forgotten, as keyed marks: enough to know it when it comes again, too little to read it. Made here alone.
 
-A mark stands for a place (a theme, a session, whoever speaks, or several of these together), for words in a theme, or
-for a theme whose memories were partly forgotten. What has one and was said no later than its time is not stored. What
-is said after that is new, and stored.
+A mark stands for a place (a theme, a session, whoever speaks, or several of these together), or for words in a theme.
+What has one and was said no later than its time is not stored. What is said after that is new, and stored.
 """
 
 from __future__ import annotations
@@ -11,10 +10,10 @@ import hmac
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.postgres.statements import statement
+from hermes_memory_pgvector.postgres.statements import one, run
 from hermes_memory_pgvector.text.folding import folded
 from hermes_memory_pgvector.values import AddTurn, MemoryOperation, RemoveMemory, WriteItem
 
@@ -39,10 +38,6 @@ class Marker:
     def of_words(self, theme: str, text: str) -> bytes:
         """The mark of words in a theme, however they are written; in any theme without one."""
         return self._made("words", theme, folded(text))
-
-    def of_history(self, theme: str) -> bytes:
-        """The mark of a theme whose memories were partly forgotten: what arrives late must not quote them."""
-        return self._made("history", theme)
 
     def of_item(self, item: WriteItem, names: Sequence[str]) -> Iterator[bytes]:
         """The marks that an item would have; `names` are all that its theme has or had.
@@ -111,8 +106,7 @@ def names_of(theme: str, aliases: Mapping[str, str]) -> tuple[str, ...]:
 
 def key(connection: Connection) -> bytes:
     """The key of this installation."""
-    row: Any = connection.execute(statement("gate/key")).fetchone()
-    return bytes(row[0])
+    return bytes(one(connection, "gate/key")[0])
 
 
 def look_up(connection: Connection, marks: Iterable[bytes]) -> dict[bytes, datetime]:
@@ -120,22 +114,18 @@ def look_up(connection: Connection, marks: Iterable[bytes]) -> dict[bytes, datet
     wanted = list(marks)
     found: dict[bytes, datetime] = {}
     for start in range(0, len(wanted), MARKS_TOGETHER):
-        values = {"marks": wanted[start : start + MARKS_TOGETHER]}
-        rows: list[Any] = connection.execute(statement("gate/forgotten"), values).fetchall()
-        found |= {bytes(mark): until for mark, until in rows}
+        found.update(run(connection, "gate/forgotten", marks=wanted[start : start + MARKS_TOGETHER]))
     return found
 
 
 def of_receipt(connection: Connection, receipt: int) -> dict[bytes, datetime]:
     """The marks of one receipt, with their times."""
-    rows: list[Any] = connection.execute(statement("gate/of_receipt"), {"receipt": receipt}).fetchall()
-    return {bytes(mark): until for mark, until in rows}
+    return dict(run(connection, "gate/of_receipt", receipt=receipt).fetchall())
 
 
 def named(connection: Connection, others: Sequence[int]) -> list[tuple[bytes, datetime, int]]:
     """The marks of all receipts but those, each with its time and its receipt."""
-    rows: list[Any] = connection.execute(statement("gate/named"), {"others": list(others)}).fetchall()
-    return [(bytes(mark), until, receipt) for mark, until, receipt in rows]
+    return run(connection, "gate/named", others=list(others)).fetchall()
 
 
 def insert(connection: Connection, receipt: int, marks: Mapping[bytes, datetime]) -> int:
@@ -144,6 +134,6 @@ def insert(connection: Connection, receipt: int, marks: Mapping[bytes, datetime]
     new = 0
     for start in range(0, len(told), MARKS_TOGETHER):
         part = told[start : start + MARKS_TOGETHER]
-        values = {"marks": [mark for mark, _ in part], "untils": [until for _, until in part], "receipt": receipt}
-        new += connection.execute(statement("gate/insert_marks"), values).rowcount
+        wanted, untils = map(list, zip(*part, strict=True))
+        new += run(connection, "gate/insert_marks", marks=wanted, untils=untils, receipt=receipt).rowcount
     return new

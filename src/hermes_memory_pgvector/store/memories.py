@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.postgres.statements import statement
-from hermes_memory_pgvector.store import flatten, gate, mirror_files
+from hermes_memory_pgvector.postgres.statements import one, run
+from hermes_memory_pgvector.store import flatten, gate, history, mirror_files
 from hermes_memory_pgvector.store.memory_state import Entry, Hold, State, apply, fold
 from hermes_memory_pgvector.store.turns import EPOCH, time_of
 from hermes_memory_pgvector.values import (
@@ -46,7 +46,7 @@ def store(connection: Connection, placed: Sequence[Placed]) -> list[tuple[str, i
     homes = sorted({item.operation.home_id for item in placed if item.operation.origin is Origin.TOOL})
     if homes:
         # A mirror that compares at the same moment would take the entries reported here for somebody else's.
-        connection.execute(statement("memories/lock_homes"), {"home_ids": homes})
+        run(connection, "memories/lock_homes", home_ids=homes)
     groups: dict[tuple[str, Target], list[Placed]] = {}
     for item in placed:
         groups.setdefault((item.operation.theme, item.operation.target), []).append(item)
@@ -54,17 +54,15 @@ def store(connection: Connection, placed: Sequence[Placed]) -> list[tuple[str, i
     moved: list[Placed] = []
     # A fixed order of locks keeps two writers with the same themes from waiting for each other.
     for (theme, target), items in sorted(groups.items()):
-        connection.execute(statement("memories/lock"), {"theme": theme, "target": target})
+        run(connection, "memories/lock", theme=theme, target=target)
         # A batch may bring an operation twice, and a removal done twice would take an entry nobody named.
         once = {item.order: item for item in items}
-        last: Any = connection.execute(
-            statement("memories/last_operation"), {"theme": theme, "target": target}
-        ).fetchone()
+        last = one(connection, "memories/last_operation", theme=theme, target=target)
         fresh = record(connection, theme, target, [once[order] for order in sorted(once)])
         if not fresh:
             continue
         before = entries(connection, theme, target)
-        is_late = last is not None and fresh[0].order < tuple(last)
+        is_late = last is not None and fresh[0].order < last
         after = _folded(connection, theme, target, before) if is_late else _applied(before, fresh)
         changed += set_entries(connection, theme, target, before, after)
         _unsee(connection, target, fresh, before, after)
@@ -81,21 +79,22 @@ def _admitted(connection: Connection, placed: Sequence[Placed]) -> list[Placed]:
         return []
     opened = gate.enter(connection)
     in_order = sorted(placed, key=lambda each: each.order)
-    told = [item.operation for item in in_order]
-    refused, quoting = opened.refused(connection, told), opened.may_quote(connection, told)
+    refused = opened.refused(connection, [item.operation for item in in_order])
     kept: list[Placed] = []
-    for item, is_refused, may_quote in zip(in_order, refused, quoting, strict=True):
-        new = replace(item, operation=opened.renamed(item.operation))
-        if may_quote and not is_refused:
-            theme, target = new.operation.theme, new.operation.target
+    for item, is_refused in zip(in_order, refused, strict=True):
+        if is_refused:
+            continue
+        operation: MemoryOperation | None = opened.renamed(item.operation)
+        assert operation is not None
+        if opened.may_quote(item.operation):
+            theme, target = operation.theme, operation.target
+            earlier = {each.order: each.operation() for each in history.of_theme(connection, theme, target)}
             beside = [each for each in kept if (each.operation.theme, each.operation.target) == (theme, target)]
-            earlier = {each.order: each.operation for each in (*history(connection, theme, target), *beside)}
-            state = fold(earlier[order] for order in sorted(earlier) if order < new.order)
-            operation = flatten.exactly(new.operation, state)
-            is_refused = operation is None
-            new = new if operation is None else replace(new, operation=operation)
-        if not is_refused:
-            kept.append(new)
+            earlier |= {each.order: each.operation for each in beside}
+            state = fold(earlier[order] for order in sorted(earlier) if order < item.order)
+            operation = flatten.exactly(operation, state)
+        if operation is not None:
+            kept.append(replace(item, operation=operation))
     return kept
 
 
@@ -108,7 +107,7 @@ def _applied(before: State, fresh: Sequence[Placed]) -> State:
 
 def _folded(connection: Connection, theme: str, target: Target, before: State) -> State:
     """What all operations make, and what stands there without one: rows that somebody has inserted by hand."""
-    told = [item.operation for item in history(connection, theme, target)]
+    told = [event.operation() for event in history.of_theme(connection, theme, target)]
     said = {_content(operation) for operation in told}
     hidden = {content: entry.hidden_by for content, entry in before.items() if entry.hidden_by is not None}
     state = fold(told, hidden, {content: entry for content, entry in before.items() if content not in said})
@@ -138,25 +137,21 @@ def _given_up(
 
     A home holds an entry in one theme, and a tool's word beats a file's.
     """
-    announced = [(item, item.operation) for item in items if _is_announced(item.operation, state)]
+    announced = [item for item in items if _is_announced(item.operation, state)]
     if not announced:
         return []
-    found: list[Any] = connection.execute(
-        statement("memories/held_elsewhere"),
-        {
-            "theme": theme,
-            "target": target,
-            "home_ids": [operation.home_id for _, operation in announced],
-            "contents": [_content(operation) for _, operation in announced],
-        },
-    ).fetchall()
+    found = run(
+        connection, "memories/held_elsewhere", theme=theme, target=target,
+        home_ids=[item.operation.home_id for item in announced],
+        contents=[_content(item.operation) for item in announced],
+    )  # fmt: skip
     moved = []
-    for number, (place, other, newest) in enumerate(found):
-        item, operation = announced[place - 1]
+    for number, (place, other, newest) in enumerate(found.fetchall()):
+        item = announced[place - 1]
         # It takes back what the file said, so it comes after it, however late the report has arrived.
-        when = Moment(operation.when.wall_us, int(newest or 0) + 1)
+        when = Moment(item.operation.when.wall_us, (newest or 0) + 1)
         removal = RemoveMemory(
-            str(other), target, "", when, operation.home_id, previous=_content(operation), origin=Origin.FILE
+            other, target, "", when, item.operation.home_id, previous=_content(item.operation), origin=Origin.FILE
         )
         moved.append(Placed(removal, item.writer, item.seq, item.part + 10_000 + number))
     return moved
@@ -182,70 +177,28 @@ def record(connection: Connection, theme: str, target: Target, items: Sequence[P
     if not items:
         return []
     operations = [item.operation for item in items]
-    found: list[Any] = connection.execute(
-        statement("memories/insert_operations"),
-        {
-            "theme": theme,
-            "target": target,
-            "orders": [operation.when.order_us for operation in operations],
-            "writers": [item.writer for item in items],
-            "seqs": [item.seq for item in items],
-            "parts": [item.part for item in items],
-            "actions": [ACTIONS[type(operation)] for operation in operations],
-            "contents": [_content(operation) for operation in operations],
-            "old_texts": ["" if isinstance(operation, AddMemory) else operation.old_text for operation in operations],
-            "previous": [None if isinstance(operation, AddMemory) else operation.previous for operation in operations],
-            "home_ids": [operation.home_id for operation in operations],
-            "origins": [operation.origin.value for operation in operations],
-            "ats": [time_of(operation.when) for operation in operations],
-            "metadata": [_json(operation.metadata) for operation in operations],
-            "written_by": [operation.written_by for operation in operations],
-            "untrusted": [operation.untrusted for operation in operations],
-        },
-    ).fetchall()
-    new = {(str(writer), int(seq), int(part)) for writer, seq, part in found}
-    return [item for item in items if (item.writer, item.seq, item.part) in new]
-
-
-def history(connection: Connection, theme: str, target: Target) -> list[Placed]:
-    """Every operation of a theme and target with its place, in order."""
-    rows: list[Any] = connection.execute(
-        statement("memories/all_operations"), {"theme": theme, "target": target}
-    ).fetchall()
-    found: list[Placed] = []
-    for (
-        order_us,
-        writer,
-        seq,
-        part,
-        action,
-        content,
-        old_text,
-        previous,
-        home_id,
-        origin,
-        at,
-        metadata,
-        by,
-        untrusted,
-    ) in rows:
-        common: dict[str, Any] = {
-            "when": Moment(_microseconds(at), order_us),
-            "home_id": home_id,
-            "origin": Origin(origin),
-            "metadata": metadata,
-            "written_by": by and RowOrigin(by),
-            "untrusted": untrusted,
-        }
-        operation: MemoryOperation
-        if action == "add":
-            operation = AddMemory(theme, target, content, **common)
-        elif action == "replace":
-            operation = ReplaceMemory(theme, target, content, old_text, previous=previous, **common)
-        else:
-            operation = RemoveMemory(theme, target, old_text, previous=previous, **common)
-        found.append(Placed(operation, writer, seq, part))
-    return found
+    found = run(
+        connection,
+        "memories/insert_operations",
+        theme=theme,
+        target=target,
+        orders=[operation.when.order_us for operation in operations],
+        writers=[item.writer for item in items],
+        seqs=[item.seq for item in items],
+        parts=[item.part for item in items],
+        actions=[ACTIONS[type(operation)] for operation in operations],
+        contents=[_content(operation) for operation in operations],
+        old_texts=["" if isinstance(operation, AddMemory) else operation.old_text for operation in operations],
+        previous=[None if isinstance(operation, AddMemory) else operation.previous for operation in operations],
+        home_ids=[operation.home_id for operation in operations],
+        origins=[operation.origin.value for operation in operations],
+        ats=[time_of(operation.when) for operation in operations],
+        metadata=[_json(operation.metadata) for operation in operations],
+        written_by=[operation.written_by for operation in operations],
+        untrusted=[operation.untrusted for operation in operations],
+    )
+    new = set(found)
+    return [item for item in items if item.order[1:] in new]
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,9 +212,8 @@ class Holding:
 
 def containing(connection: Connection, theme: str, targets: Sequence[Target], text: str, limit: int) -> list[Holding]:
     """The entries of a theme that contain a text, the shortest first; nothing that recall does not find."""
-    values = {"theme": theme, "targets": list(targets), "text": text, "limit": limit}
-    rows: list[Any] = connection.execute(statement("memories/containing"), values).fetchall()
-    return [Holding(target, str(content), tuple(homes)) for target, content, homes in rows]
+    found = run(connection, "memories/containing", theme=theme, targets=list(targets), text=text, limit=limit)
+    return [Holding(target, content, tuple(homes)) for target, content, homes in found]
 
 
 def distrust(connection: Connection, item: DistrustMemories) -> None:
@@ -272,21 +224,20 @@ def distrust(connection: Connection, item: DistrustMemories) -> None:
         "session_id": item.session_id,
         "calls": list(item.calls),
         "at": time_of(item.when),
-        "tools": json.dumps({"tools": list(item.tools)}),
+        "tools": _json({"tools": list(item.tools)}),
     }
-    connection.execute(statement("memories/distrust_operations"), values)
-    connection.execute(statement("memories/distrust_entries"), values)
+    run(connection, "memories/distrust_operations", **values)
+    run(connection, "memories/distrust_entries", **values)
 
 
 def entries(connection: Connection, theme: str, target: Target) -> State:
     """The entries of a theme and target as they are."""
-    rows: list[Any] = connection.execute(statement("memories/entries"), {"theme": theme, "target": target}).fetchall()
     return {
         content: Entry(
             content,
             {home: Hold(Origin(held["o"]), int(held["s"])) for home, held in homes.items()},
-            _microseconds(created),
-            _microseconds(updated),
+            (created - EPOCH) // history.MICROSECOND,
+            (updated - EPOCH) // history.MICROSECOND,
             metadata,
             row_id,
             hidden_by,
@@ -294,7 +245,9 @@ def entries(connection: Connection, theme: str, target: Target) -> State:
             home_id or "",
             untrusted,
         )
-        for row_id, content, created, updated, metadata, hidden_by, origin, home_id, untrusted, homes in rows
+        for row_id, content, created, updated, metadata, hidden_by, origin, home_id, untrusted, homes in run(
+            connection, "memories/entries", theme=theme, target=target
+        )
     }
 
 
@@ -317,39 +270,32 @@ def set_entries(
     staying = {entry.id for entry in kept}
     gone = [entry.id for entry in before.values() if entry.id not in staying]
     if gone:
-        connection.execute(statement("memories/delete"), {"theme": theme, "ids": gone})
+        run(connection, "memories/delete", theme=theme, ids=gone)
     noted = [entry for entry in kept if _notes(entry) != _notes(before[entry.content])]
     if noted:
-        values = {
-            "ids": [entry.id for entry in noted],
-            "holders": [_homes(entry) for entry in noted],
-            "metadata": [_json(entry.metadata) for entry in noted],
-        }
-        connection.execute(statement("memories/note"), {"theme": theme, **values})
-    return [(theme, row_id) for row_id in _insert(connection, theme, target, new)]
-
-
-def _insert(connection: Connection, theme: str, target: Target, new: Sequence[Entry]) -> list[int]:
+        run(
+            connection, "memories/note", theme=theme, ids=[entry.id for entry in noted],
+            holders=[_homes(entry) for entry in noted], metadata=[_json(entry.metadata) for entry in noted],
+        )  # fmt: skip
     if not new:
         return []
-    rows: list[Any] = connection.execute(
-        statement("memories/insert"),
-        {
-            "theme": theme,
-            "target": target,
-            "ids": [entry.id for entry in new],
-            "contents": [entry.content for entry in new],
-            "created": [time_of(Moment(entry.created_us, 0)) for entry in new],
-            "updated": [time_of(Moment(entry.updated_us, 0)) for entry in new],
-            "metadata": [_json(entry.metadata) for entry in new],
-            "holders": [_homes(entry) for entry in new],
-            "hidden": [entry.hidden_by for entry in new],
-            "origins": [entry.origin for entry in new],
-            "home_ids": [entry.home_id for entry in new],
-            "untrusted": [entry.untrusted for entry in new],
-        },
-    ).fetchall()
-    return [int(row_id) for (row_id,) in rows]
+    found = run(
+        connection,
+        "memories/insert",
+        theme=theme,
+        target=target,
+        ids=[entry.id for entry in new],
+        contents=[entry.content for entry in new],
+        created=[time_of(Moment(entry.created_us, 0)) for entry in new],
+        updated=[time_of(Moment(entry.updated_us, 0)) for entry in new],
+        metadata=[_json(entry.metadata) for entry in new],
+        holders=[_homes(entry) for entry in new],
+        hidden=[entry.hidden_by for entry in new],
+        origins=[entry.origin for entry in new],
+        home_ids=[entry.home_id for entry in new],
+        untrusted=[entry.untrusted for entry in new],
+    )
+    return [(theme, row_id) for (row_id,) in found]
 
 
 def _notes(entry: Entry) -> tuple[Any, Any]:
@@ -362,8 +308,3 @@ def _homes(entry: Entry) -> str:
 
 def _json(value: Any) -> str:
     return json.dumps(dict(value), ensure_ascii=False)
-
-
-def _microseconds(value: Any) -> int:
-    delta = value - EPOCH
-    return cast(int, (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds)

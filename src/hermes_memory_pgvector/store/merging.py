@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, LiteralString
 
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.postgres.statements import statement
-from hermes_memory_pgvector.store import memories
+from hermes_memory_pgvector.postgres.statements import one, run
+from hermes_memory_pgvector.store import history, memories
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.memory_state import Hold
 from hermes_memory_pgvector.values import TARGETS, AddMemory, Moment, Origin, Target
@@ -31,42 +30,39 @@ class ThemeContents:
 
 def contents(connection: Connection, theme: str, other: str) -> ThemeContents:
     """What a theme holds, and what another one has of it."""
-    row: Any = connection.execute(statement("themes/contents"), {"theme": theme, "other": other}).fetchone()
-    return ThemeContents(*map(int, row))
+    return ThemeContents(*one(connection, "themes/contents", theme=theme, other=other))
 
 
 def alias_of(connection: Connection, theme: str) -> str | None:
     """The theme that this one went into; None when it did not."""
-    row: Any = connection.execute(statement("themes/alias"), {"old": theme}).fetchone()
-    return None if row is None else str(row[0])
+    row: tuple[str] | None = one(connection, "themes/alias", old=theme)
+    return None if row is None else row[0]
 
 
 def merge(connection: Connection, old: str, new: str) -> dict[str, int]:
     """With the gate closed: give everything of a theme to another, and whatever is written to it from now on."""
-    names = {"theme": old, "other": new, "window": SAME_SECONDS}
 
-    def run(name: LiteralString) -> int:
-        return connection.execute(statement(name), names).rowcount
+    def move(name: str) -> int:
+        return run(connection, name, theme=old, other=new, window=SAME_SECONDS).rowcount
 
-    both = [target for target in TARGETS if _has_history(connection, new, target)]
+    both = [target for target in TARGETS if history.of_theme(connection, new, target)]
     for target in both:
         # It is made anew at the end; until then its places are free for what comes.
-        connection.execute(statement("themes/drop_history"), {"theme": new, "target": target})
-    run("themes/share_homes")
-    twins = run("themes/drop_entries") + run("themes/drop_turns")
-    run("themes/drop_waiting")
+        run(connection, "themes/drop_history", theme=new, target=target)
+    move("themes/share_homes")
+    twins = move("themes/drop_entries") + move("themes/drop_turns")
+    move("themes/drop_waiting")
     moved = {
-        "memories": run("themes/move_entries"),
-        "turns": run("themes/move_turns"),
-        "events": run("themes/move_history"),
-        "recalls": run("themes/move_recalls"),
+        "memories": move("themes/move_entries"),
+        "turns": move("themes/move_turns"),
+        "events": move("themes/move_history"),
+        "recalls": move("themes/move_recalls"),
         "duplicates": twins,
     }
-    run("themes/move_waiting")
-    run("themes/move_rules")
-    run("themes/move_aliases")
-    connection.execute(statement("themes/drop_alias"), {"theme": new})
-    connection.execute(statement("themes/insert_alias"), {"old": old, "new": new})
+    for name in ("themes/move_waiting", "themes/move_rules", "themes/move_aliases"):
+        move(name)
+    run(connection, "themes/drop_alias", theme=new)
+    run(connection, "themes/insert_alias", old=old, new=new)
     for target in both:
         flatten(connection, new, target)
     return moved
@@ -78,7 +74,7 @@ def flatten(connection: Connection, theme: str, target: Target) -> None:
     The histories of two themes do not lead to the entries of both together: a part of a text that meant one entry in
     its own theme may mean another one beside more of them.
     """
-    connection.execute(statement("themes/drop_history"), {"theme": theme, "target": target})
+    run(connection, "themes/drop_history", theme=theme, target=target)
     rows = memories.entries(connection, theme, target)
     additions = [
         AddMemory(theme, target, entry.content, Moment(entry.updated_us, entry.updated_us), home, held.origin,
@@ -88,7 +84,3 @@ def flatten(connection: Connection, theme: str, target: Target) -> None:
     ]  # fmt: skip
     placed = [Placed(addition, WRITER, number, 0) for number, addition in enumerate(additions)]
     memories.record(connection, theme, target, placed)
-
-
-def _has_history(connection: Connection, theme: str, target: Target) -> bool:
-    return bool(memories.history(connection, theme, target))

@@ -6,10 +6,9 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.postgres.statements import statement
+from hermes_memory_pgvector.postgres.statements import one, run
 from hermes_memory_pgvector.values import Target
 
 
@@ -29,29 +28,25 @@ def digest_of(entry: str) -> bytes:
 
 def lock_home(connection: Connection, home_id: str) -> None:
     """Wait for whoever compares or announces memories of this home, and keep them out until the transaction ends."""
-    connection.execute(statement("mirror/lock_home"), {"home_id": home_id})
+    run(connection, "mirror/lock_home", home_id=home_id)
 
 
 def last_comparison(connection: Connection, home_id: str, target: Target) -> list[bytes] | None:
     """The digests of the entries of a home's file as last compared; None when it never was."""
-    values = {"home_id": home_id, "target": target}
-    row: Any = connection.execute(statement("mirror/last_comparison"), values).fetchone()
-    return None if row is None else list(map(bytes, row[0]))
+    row: tuple[list[bytes]] | None = one(connection, "mirror/last_comparison", home_id=home_id, target=target)
+    return None if row is None else row[0]
 
 
 def write_file(connection: Connection, home_id: str, target: Target, digests: Sequence[bytes], now: datetime) -> None:
     """Remember what a home's file holds now."""
-    values = {"home_id": home_id, "target": target, "digests": list(digests), "now": now}
-    connection.execute(statement("mirror/set_file"), values)
+    run(connection, "mirror/set_file", home_id=home_id, target=target, digests=list(digests), now=now)
 
 
 def unsee(connection: Connection, home_id: str, target: Target, entries: Iterable[str]) -> None:
     """A home's tool has taken these entries out: when they stand in its file again, they are news."""
-    values = {"home_id": home_id, "target": target, "digests": [digest_of(entry) for entry in entries]}
-    connection.execute(statement("mirror/unsee"), values)
+    run(connection, "mirror/unsee", home_id=home_id, target=target, digests=list(map(digest_of, entries)))
 
 
 def held_entries(connection: Connection, home_id: str, target: Target) -> list[HeldEntry]:
     """The entries that a home holds, with their themes."""
-    rows: list[Any] = connection.execute(statement("mirror/held"), {"home_id": home_id, "target": target}).fetchall()
-    return [HeldEntry(theme, content, since) for theme, content, since in rows]
+    return [HeldEntry(*row) for row in run(connection, "mirror/held", home_id=home_id, target=target)]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.postgres.statements import statement
+from hermes_memory_pgvector.postgres.statements import run
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,24 +45,21 @@ def beat(
     is_ended: bool = False,
 ) -> None:  # fmt: skip
     """Say that a process lives, or that it ends; it is heard of again within so many seconds."""
-    connection.execute(
-        statement("fleet/beat"),
-        {
-            "id": process.id, "home_id": process.home_id, "host": process.host, "pid": process.pid,
-            "command": process.command, "version": process.version, "age": age, "silent_seconds": silent_seconds,
-            "is_ended": is_ended, "status": json.dumps(status),
-        },
+    run(
+        connection, "fleet/beat", **asdict(process), age=age, silent_seconds=silent_seconds, is_ended=is_ended,
+        status=json.dumps(status),
     )  # fmt: skip
-    connection.execute(statement("fleet/expire"))
+    run(connection, "fleet/expire")
 
 
 def listed(connection: Connection, limit: int) -> list[Heard]:
     """The processes that were heard of lately, those at work first."""
-    rows: list[Any] = connection.execute(statement("fleet/processes"), {"limit": limit}).fetchall()
-    return [Heard(Process(*row[:6]), *row[6:]) for row in rows]
+    return [Heard(Process(*row[:6]), *row[6:]) for row in run(connection, "fleet/processes", limit=limit)]
 
 
 def metrics(connection: Connection) -> list[tuple[str, dict[str, str], float]]:
     """The numbers for a collector: name, labels, value."""
-    rows: list[Any] = connection.execute(statement("fleet/metrics")).fetchall()
-    return [(name, {key: str(told) for key, told in labels.items()}, float(value)) for name, labels, value in rows]
+    return [
+        (name, {key: str(told) for key, told in labels.items()}, value)
+        for name, labels, value in run(connection, "fleet/metrics")
+    ]

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.postgres.statements import statement
+from hermes_memory_pgvector.postgres.statements import run
 from hermes_memory_pgvector.values import Kind
 
 KEPT_PER_THEME = 200
@@ -53,49 +53,42 @@ def insert(connection: Connection, answers: Sequence[LoggedAnswer]) -> None:
     """Add answers to the log, and take the oldest of their themes off it."""
     if not answers:
         return
-    connection.execute(
-        statement("recall_log/insert"),
-        {
-            "themes": [each.theme for each in answers],
-            "ats": [each.at for each in answers],
-            "session_ids": [each.session_id for each in answers],
-            "callers": [each.caller for each in answers],
-            "kinds": [each.kind.value for each in answers],
-            "scopes": [each.scope for each in answers],
-            "queries": [each.query for each in answers],
-            "degraded": [each.degraded for each in answers],
-            "hits": [json.dumps([asdict(hit) for hit in each.hits]) for each in answers],
-            "milliseconds": [each.milliseconds for each in answers],
-        },
+    run(
+        connection,
+        "recall_log/insert",
+        themes=[each.theme for each in answers],
+        ats=[each.at for each in answers],
+        session_ids=[each.session_id for each in answers],
+        callers=[each.caller for each in answers],
+        kinds=[each.kind.value for each in answers],
+        scopes=[each.scope for each in answers],
+        queries=[each.query for each in answers],
+        degraded=[each.degraded for each in answers],
+        hits=[json.dumps([asdict(hit) for hit in each.hits]) for each in answers],
+        milliseconds=[each.milliseconds for each in answers],
     )
-    themes = sorted({each.theme for each in answers})
-    connection.execute(statement("recall_log/trim"), {"themes": themes, "keep": KEPT_PER_THEME})
+    run(connection, "recall_log/trim", themes=sorted({each.theme for each in answers}), keep=KEPT_PER_THEME)
 
 
 def newest(
     connection: Connection, theme: str, *, session_id: str | None, caller: Caller | None, limit: int
 ) -> list[LoggedAnswer]:
     """The last answers a theme got, newest first."""
-    values = {"theme": theme, "session_id": session_id, "caller": caller, "limit": limit}
-    rows: list[Any] = connection.execute(statement("recall_log/list"), values).fetchall()
+    found = run(connection, "recall_log/list", theme=theme, session_id=session_id, caller=caller, limit=limit)
     return [
         LoggedAnswer(
             theme, at, session, who, Kind(kind), scope, query, degraded,
             tuple(_hit(each) for each in hits), float(took), number,
         )
-        for number, at, session, who, kind, scope, query, degraded, hits, took in rows
+        for number, at, session, who, kind, scope, query, degraded, hits, took in found
     ]  # fmt: skip
 
 
 def contents(connection: Connection, hits: Sequence[LoggedHit]) -> dict[tuple[Kind, int], str]:
     """The texts of hits that are still stored."""
-    values = {
-        "kinds": [hit.kind.value for hit in hits],
-        "themes": [hit.theme for hit in hits],
-        "ids": [hit.id for hit in hits],
-    }
-    rows: list[Any] = connection.execute(statement("recall_log/contents"), values).fetchall()
-    return {(Kind(kind), int(row_id)): str(content) for kind, row_id, content in rows}
+    kinds, themes = [hit.kind.value for hit in hits], [hit.theme for hit in hits]
+    found = run(connection, "recall_log/contents", kinds=kinds, themes=themes, ids=[hit.id for hit in hits])
+    return {(Kind(kind), row_id): content for kind, row_id, content in found}
 
 
 def _hit(raw: Any) -> LoggedHit:

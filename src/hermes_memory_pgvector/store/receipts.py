@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.postgres.statements import statement
+from hermes_memory_pgvector.postgres.statements import one, run
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,38 +30,34 @@ class Receipt:
 
 def number(connection: Connection) -> int:
     """The number of the next receipt, with the gate closed; no receipt and no mark has had it."""
-    marked: Any = connection.execute(statement("gate/last_receipt")).fetchone()
-    row: Any = connection.execute(statement("forget/next_receipt"), {"marked": marked[0]}).fetchone()
-    return int(row[0])
+    (marked,) = one(connection, "gate/last_receipt")
+    return int(one(connection, "forget/next_receipt", marked=marked)[0])
 
 
 def of_expiry(connection: Connection) -> list[int]:
     """The numbers of the receipts of what nobody named: it was only kept too long."""
-    rows: list[Any] = connection.execute(statement("forget/of_expiry")).fetchall()
-    return [number for (number,) in rows]
+    return [number for (number,) in run(connection, "forget/of_expiry")]
 
 
 def insert(connection: Connection, receipt: Receipt) -> None:
     """Write a receipt, with the gate closed."""
-    values = {
-        "id": receipt.id, "at": receipt.forgotten_at, "actor": receipt.actor, "home_id": receipt.home_id,
-        "named": list(receipt.named), "counts": json.dumps(dict(receipt.counts)), "left": list(receipt.left),
-    }  # fmt: skip
-    connection.execute(statement("forget/insert_receipt"), values)
+    run(
+        connection, "forget/insert_receipt", id=receipt.id, at=receipt.forgotten_at, actor=receipt.actor,
+        home_id=receipt.home_id, named=list(receipt.named), counts=json.dumps(dict(receipt.counts)),
+        left=list(receipt.left),
+    )  # fmt: skip
 
 
 def find(connection: Connection, receipt: int) -> Receipt | None:
     """One receipt."""
-    row: Any = connection.execute(statement("forget/receipt"), {"id": receipt}).fetchone()
-    return None if row is None else _receipt(row)
+    return next(map(_receipt, run(connection, "forget/receipt", id=receipt)), None)
 
 
 def listed(connection: Connection, limit: int) -> list[Receipt]:
     """The newest receipts."""
-    rows: list[Any] = connection.execute(statement("forget/receipts"), {"limit": limit}).fetchall()
-    return [_receipt(row) for row in rows]
+    return list(map(_receipt, run(connection, "forget/receipts", limit=limit)))
 
 
 def _receipt(row: Any) -> Receipt:
-    receipt, at, actor, home_id, named, counts, left = row
-    return Receipt(receipt, at, actor, home_id, tuple(named), counts, tuple(left))
+    *told, named, counts, left = row
+    return Receipt(*(*told, tuple(named), counts, tuple(left)))

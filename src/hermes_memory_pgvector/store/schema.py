@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from hermes_memory_pgvector.errors import Held, SchemaError
 from hermes_memory_pgvector.postgres.errors import MIGRATE_COMMAND
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.postgres.statements import statement
+from hermes_memory_pgvector.postgres.statements import one
 
 SCHEMA_VERSION = 1
 """The version of sql/installation.sql and sql/base.sql."""
@@ -54,29 +53,27 @@ def verify(connection: Connection) -> SchemaState:
 
     Held when the database is no longer in use.
     """
-    row: Any = connection.execute("SELECT to_regclass('hermes_pgvector_migrations')").fetchone()
-    if row[0] is None:
+    if one(connection, "schema/ledger")[0] is None:
         raise SchemaError(_missing(connection))
-    row = connection.execute(statement("schema/state")).fetchone()
-    version, pgvector, may_write, server, role, is_superuser = row
+    version, pgvector, may_write, server, role, is_superuser = one(connection, "schema/state")
     if (version or 0) < wanted_version():
         raise SchemaError(
             f"the schema is at version {version or 0}, {wanted_version()} is needed; run: {MIGRATE_COMMAND}"
         )
-    moved: Any = connection.execute(statement("schema/moving")).fetchone()
+    moved = one(connection, "schema/moving")
     if moved is not None and moved[0] is not None:
-        raise Held(not_in_use(str(moved[0])))
+        raise Held(not_in_use(moved[0]))
     if pgvector is None or not is_recent(pgvector):
         wanted = ".".join(map(str, MINIMUM_PGVECTOR))
         raise SchemaError(f"pgvector {pgvector or 'is missing'}, {wanted} or newer is needed; run: {MIGRATE_COMMAND}")
     if not may_write:
         raise SchemaError(f'role "{role}" may not write; run: {MIGRATE_COMMAND} --runtime-role {role}')
-    return SchemaState(int(version), str(pgvector), int(server), str(role), bool(is_superuser))
+    return SchemaState(version, pgvector, server, role, is_superuser)
 
 
 def _missing(connection: Connection) -> str:
     """What to do where the role sees no schema of ours: there may be one that its search_path does not lead to."""
-    found: Any = connection.execute(statement("schema/elsewhere")).fetchone()
+    found = one(connection, "schema/elsewhere")
     if found is None:
         return f"the database has no schema of ours yet; run: {MIGRATE_COMMAND}"
     place, role, path = found

@@ -1,15 +1,15 @@
-"""Turns in Postgres: stored once each."""
+"""Turns in Postgres: stored once each, and found by words of the turns before them, too."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.postgres.statements import statement
+from hermes_memory_pgvector.postgres.statements import run
 from hermes_memory_pgvector.postgres.vector_types import (
     BOOLEAN_OID,
     INTEGER_OID,
@@ -47,27 +47,28 @@ def insert(
     turns = gate.enter(connection).admitted(connection, turns) if turns else []
     if not turns:
         return []
-    values = {
-        "themes": text_column(turn.theme for turn in turns),
-        "session_ids": text_column(turn.session_id for turn in turns),
-        "roles": text_column(turn.role for turn in turns),
-        "contents": text_column(turn.content for turn in turns),
-        "ts": time_column(turn.when.wall_us for turn in turns),
-        "metadata": text_column(_json(turn.metadata) for turn in turns),
-        "parent_session_ids": text_column(turn.parent_session_id for turn in turns),
-        "digests": [bytes.fromhex(key_of(turn)[2]) for turn in turns],
-        "ordinals": Column(INTEGER_OID, [turn.ordinal.to_bytes(4, "big") for turn in turns]),
-        "lives": Column(BOOLEAN_OID, [b"\x01" if turn.is_live else b"\x00" for turn in turns]),
-        "befores": text_column(_befores(connection, turns)),
-        "home_ids": text_column(turn.home_id for turn in turns),
-        "origins": text_column(turn.origin or "" for turn in turns),
-        "untrusted": [turn.untrusted for turn in turns],
-        "window": retry_window,
-    }
-    rows: list[Any] = connection.execute(statement("turns/insert"), values).fetchall()
+    found = run(
+        connection,
+        "turns/insert",
+        themes=text_column(turn.theme for turn in turns),
+        session_ids=text_column(turn.session_id for turn in turns),
+        roles=text_column(turn.role for turn in turns),
+        contents=text_column(turn.content for turn in turns),
+        ts=time_column(turn.when.wall_us for turn in turns),
+        metadata=text_column(json.dumps(dict(turn.metadata), ensure_ascii=False) for turn in turns),
+        parent_session_ids=text_column(turn.parent_session_id for turn in turns),
+        digests=[bytes.fromhex(key_of(turn)[2]) for turn in turns],
+        ordinals=Column(INTEGER_OID, [turn.ordinal.to_bytes(4, "big") for turn in turns]),
+        lives=Column(BOOLEAN_OID, [b"\x01" if turn.is_live else b"\x00" for turn in turns]),
+        befores=text_column(_befores(connection, turns)),
+        home_ids=text_column(turn.home_id for turn in turns),
+        origins=text_column(turn.origin or "" for turn in turns),
+        untrusted=[turn.untrusted for turn in turns],
+        window=retry_window,
+    ).fetchall()
     wanting = {key_of(turn) for turn in turns if wants_vector(turn)}
-    vectors.enqueue(connection, [(row[0], Kind.TURN.value, row[4]) for row in rows if tuple(row[:3]) in wanting])
-    return [(row[0], row[4]) for row in rows]
+    vectors.enqueue(connection, [(row[0], Kind.TURN.value, row[4]) for row in found if row[:3] in wanting])
+    return [(row[0], row[4]) for row in found]
 
 
 def key_of(turn: AddTurn) -> tuple[str, str, str]:
@@ -77,32 +78,81 @@ def key_of(turn: AddTurn) -> tuple[str, str, str]:
 
 def drop(connection: Connection, theme: str, session_id: str, digests: Sequence[str]) -> int:
     """Delete turns of a session by their words; return how many."""
-    values = {"theme": theme, "session_id": session_id, "digests": list(digests)}
-    return connection.execute(statement("turns/drop"), values).rowcount
-
-
-def _json(metadata: Mapping[str, Any]) -> str:
-    return json.dumps(dict(metadata), ensure_ascii=False) if metadata else "{}"
-
-
-def context_of(earlier: Iterable[str]) -> str:
-    """What a turn is found by beside its own words: beginning and end of the turns before it."""
-    return "\n".join(edges(text, CONTEXT_CHARS) for text in earlier)
+    return run(connection, "turns/drop", theme=theme, session_id=session_id, digests=list(digests)).rowcount
 
 
 def _befores(connection: Connection, turns: Sequence[AddTurn]) -> list[str]:
     """What was said just before each turn in its session."""
-    sessions = list(dict.fromkeys((turn.theme, turn.session_id) for turn in turns))
-    rows: list[Any] = connection.execute(
-        statement("turns/before"),
-        {"themes": [theme for theme, _ in sessions], "session_ids": [session for _, session in sessions]},
-    ).fetchall()
+    sessions = dict.fromkeys((turn.theme, turn.session_id) for turn in turns)
+    themes, session_ids = map(list, zip(*sessions, strict=True))
     before: dict[tuple[str, str], deque[str]] = defaultdict(lambda: deque(maxlen=CONTEXT_TURNS))
-    for theme, session_id, content in rows:
+    for theme, session_id, content in run(connection, "turns/before", themes=themes, session_ids=session_ids):
         before[theme, session_id].append(content)
     found = []
     for turn in turns:
         earlier = before[turn.theme, turn.session_id]
-        found.append(context_of(earlier))
+        found.append(_context_of(earlier))
         earlier.append(turn.content)
     return found
+
+
+def _context_of(earlier: Iterable[str]) -> str:
+    """What a turn is found by beside its own words: beginning and end of the turns before it."""
+    return "\n".join(edges(text, CONTEXT_CHARS) for text in earlier)
+
+
+# What follows a turn that has gone or changed is indexed anew.
+
+
+class TurnPlace(NamedTuple):
+    """Where a turn stands or stood in its session."""
+
+    theme: str
+    session_id: str
+    at: datetime
+    id: int
+
+
+def mend_following(connection: Connection, places: Sequence[TurnPlace]) -> int:
+    """Give the turns that follow these the words and vectors they are found by now; return how many have changed.
+
+    A vector knows of the turn just before, words of the two before. All other turns are left as they are.
+    """
+    if not places:
+        return 0
+    themes, session_ids, ats, ids = map(list, zip(*places, strict=True))
+    rows = run(connection, "turns/following", themes=themes, session_ids=session_ids, ats=ats, ids=ids).fetchall()
+    changed = _set_before(connection, rows)
+    return len(changed | _embed_anew(connection, [(theme, row_id) for theme, row_id, is_next, *_ in rows if is_next]))
+
+
+def mend(connection: Connection, keys: Collection[tuple[str, int]], left_out: Sequence[int] = ()) -> int:
+    """Give turns (theme, id) the words before them as they are, or will be without those left out; how many changed.
+
+    For turns that were stored out of order: they may be found by words of any other turn.
+    """
+    asked = sorted(set(keys))
+    values = {"themes": [theme for theme, _ in asked], "ids": [row_id for _, row_id in asked]}
+    rows = run(connection, "turns/with_context", **values, left_out=list(left_out)).fetchall() if asked else []
+    changed = _set_before(connection, rows)
+    _embed_anew(connection, sorted(changed))
+    return len(changed)
+
+
+def _set_before(connection: Connection, rows: Sequence[Any]) -> set[tuple[str, int]]:
+    """Tell turns (theme, id, …, the turns before) what was said before them; those (theme, id) that did not know."""
+    if not rows:
+        return set()
+    values = {
+        "themes": [row[0] for row in rows],
+        "ids": [row[1] for row in rows],
+        "befores": [_context_of(row[-1]) for row in rows],
+    }
+    return set(run(connection, "turns/set_before", **values))
+
+
+def _embed_anew(connection: Connection, turns: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
+    """Let those of these turns that have vectors get new ones; which have."""
+    embedded = vectors.drop(connection, Kind.TURN, turns)
+    vectors.enqueue(connection, [(theme, Kind.TURN.value, row_id) for theme, row_id in sorted(embedded)])
+    return embedded

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.postgres.statements import statement
+from hermes_memory_pgvector.postgres.statements import run
 from hermes_memory_pgvector.store import audit_log, gate, hidden
 from hermes_memory_pgvector.store.hidden import Bounds, Key
 from hermes_memory_pgvector.values import Kind, UndoTurns
@@ -191,6 +191,5 @@ def decided(sayings: Sequence[Saying], rows: Sequence[TurnState]) -> tuple[set[i
 
 def _rows(connection: Connection, theme: str, sessions: Sequence[str], digests: Sequence[str]) -> list[TurnState]:
     """The turns of these words in these sessions, and those that are hidden as taken back."""
-    values = {"theme": theme, "session_ids": list(sessions), "digests": list(digests)}
-    rows: list[Any] = connection.execute(statement("hidden/of_undone"), values).fetchall()
-    return [TurnState(*row) for row in rows]
+    found = run(connection, "hidden/of_undone", theme=theme, session_ids=list(sessions), digests=list(digests))
+    return [TurnState(*row) for row in found]

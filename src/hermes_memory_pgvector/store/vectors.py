@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.postgres.statements import model_statement, statement
+from hermes_memory_pgvector.postgres.statements import one, run
 from hermes_memory_pgvector.postgres.vector_types import vector_array
 from hermes_memory_pgvector.values import EmbeddingModel, Kind
 
 Key = tuple[str, str, int]
 """(theme, kind, id) of a row."""
+TEXTS: Final = {Kind.TURN: "vectors/pending_turns", Kind.MEMORY: "vectors/pending_memories"}
+INSERT: Final = {Kind.TURN: "vectors/insert_of_turns", Kind.MEMORY: "vectors/insert_of_memories"}
+DROP: Final = {Kind.TURN: "vectors/drop_of_turns", Kind.MEMORY: "vectors/drop_of_memories"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,29 +49,29 @@ class Made:
     vector: Sequence[float]
 
 
-def enqueue(connection: Connection, keys: Sequence[Key]) -> None:
+def enqueue(connection: Connection, keys: Iterable[Key]) -> None:
     """Note that these rows want a vector."""
-    if keys:
-        connection.execute(statement("vectors/enqueue"), _columns(dict.fromkeys(keys)))
+    wanted = list(dict.fromkeys(keys))
+    if wanted:
+        run(connection, "vectors/enqueue", **_columns(wanted))
 
 
 def enqueue_typed(connection: Connection, model: EmbeddingModel, limit: int) -> int:
     """Note that rows which somebody typed into the tables want a vector; how many have."""
-    found: list[Any] = []
+    found: list[Key] = []
     for name in ("vectors/typed_memories", "vectors/typed_turns"):
-        found += connection.execute(model_statement(name, model.id), {"limit": limit}).fetchall()
-    enqueue(connection, [(str(theme), str(kind), int(row_id)) for theme, kind, row_id in found])
+        found += run(connection, name, model.id, limit=limit)
+    enqueue(connection, found)
     return len(found)
 
 
 def claim(connection: Connection, *, limit: int, lease_seconds: float) -> tuple[list[Wanting], list[Key]]:
     """Lease rows that want a vector; also the keys of queued rows that no longer exist."""
-    due: list[Any] = connection.execute(statement("vectors/due"), {"limit": limit}).fetchall()
-    keys: list[Key] = [(str(theme), str(kind), int(row_id)) for theme, kind, row_id in due]
+    keys: list[Key] = list(run(connection, "vectors/due", limit=limit))
     if not keys:
         return [], []
     lease = _now(connection) + timedelta(seconds=lease_seconds)
-    connection.execute(statement("vectors/lease"), {**_columns(keys), "until": lease})
+    run(connection, "vectors/lease", **_columns(keys), until=lease)
     found = [replace(row, lease=lease) for row in texts(connection, keys)]
     known = {row.key for row in found}
     return found, [key for key in keys if key not in known]
@@ -76,8 +79,16 @@ def claim(connection: Connection, *, limit: int, lease_seconds: float) -> tuple[
 
 def texts(connection: Connection, keys: Sequence[Key]) -> list[Wanting]:
     """These rows with the texts their vectors are made from, without those that are hidden or gone."""
-    found = _turns(connection, [key for key in keys if key[1] == Kind.TURN])
-    return found + _memories(connection, [key for key in keys if key[1] == Kind.MEMORY])
+    found = []
+    for kind, name in TEXTS.items():
+        columns = _columns([key for key in keys if key[1] == kind])
+        del columns["kinds"]
+        rows = run(connection, name, **columns) if columns["ids"] else ()
+        found += [
+            Wanting(theme, kind, row_id, content, before or "", bytes(digest))
+            for theme, row_id, content, before, digest in rows
+        ]
+    return found
 
 
 def store(connection: Connection, model: EmbeddingModel, made: Sequence[Made], vectorless: Sequence[Wanting]) -> None:
@@ -88,44 +99,40 @@ def store(connection: Connection, model: EmbeddingModel, made: Sequence[Made], v
     insert(connection, model, made)
     done = {row.key: row.lease for row in (*(item.row for item in made), *vectorless)}
     if done:
-        values = {**_columns(done), "leases": list(done.values()), "model_id": model.id}
-        connection.execute(statement("vectors/finish_claimed"), values)
+        leases = list(done.values())
+        run(connection, "vectors/finish_claimed", **_columns(done), leases=leases, model_id=model.id)
 
 
 def insert(connection: Connection, model: EmbeddingModel, made: Sequence[Made]) -> None:
     """Store vectors of a model, except of rows that changed meanwhile."""
-    for kind, name in ((Kind.TURN, "vectors/insert_of_turns"), (Kind.MEMORY, "vectors/insert_of_memories")):
+    for kind, name in INSERT.items():
         part = [item for item in made if item.row.kind is kind]
-        if not part:
-            continue
-        values: dict[str, Any] = {
-            "themes": [item.row.theme for item in part],
-            "ids": [item.row.id for item in part],
-            "chunks": [item.chunk for item in part],
-            "digests": [item.row.digest for item in part],
-            "vectors": vector_array(model, [item.vector for item in part]),
-        }
-        connection.execute(model_statement(name, model.id), values)
+        if part:
+            run(
+                connection, name, model.id,
+                themes=[item.row.theme for item in part], ids=[item.row.id for item in part],
+                chunks=[item.chunk for item in part], digests=[item.row.digest for item in part],
+                vectors=vector_array(model, [item.vector for item in part]),
+            )  # fmt: skip
 
 
 def finish(connection: Connection, keys: Sequence[Key]) -> None:
     """Take rows off the queue, in the transaction that claimed or changed them."""
     if keys:
-        connection.execute(statement("vectors/finish_pending"), _columns(keys))
+        run(connection, "vectors/finish_pending", **_columns(keys))
 
 
 def give_up(connection: Connection, rows: Sequence[Wanting], reason: str) -> None:
     """Note why these rows get no vector; they are tried again when their text changes, or the model."""
     if rows:
-        values = {**_columns([row.key for row in rows]), "leases": [row.lease for row in rows], "reason": reason}
-        connection.execute(statement("vectors/give_up"), values)
+        leases = [row.lease for row in rows]
+        run(connection, "vectors/give_up", **_columns([row.key for row in rows]), leases=leases, reason=reason)
 
 
 def give_back(connection: Connection, keys: Sequence[Key], pause_seconds: float) -> None:
     """Give leases back; the rows are due again after a pause that grows with their attempts."""
     if keys:
-        values = {**_columns(keys), "pause": pause_seconds, "now": _now(connection)}
-        connection.execute(statement("vectors/return_pending"), values)
+        run(connection, "vectors/return_pending", **_columns(keys), pause=pause_seconds, now=_now(connection))
 
 
 def set_scale(
@@ -133,68 +140,49 @@ def set_scale(
 ) -> None:
     """Note the cosine of unrelated texts in a model, and what its texts have before them, unless somebody was first."""
     mean, sd = scale or (None, None)
-    values = {"id": model.id, "mean": mean, "sd": sd, "query_prefix": prefixes[0], "document_prefix": prefixes[1]}
-    connection.execute(statement("vectors/set_scale"), values)
+    query, document = prefixes
+    run(
+        connection, "vectors/set_scale", id=model.id, mean=mean, sd=sd, query_prefix=query, document_prefix=document
+    )  # fmt: skip
 
 
 def model_ids(connection: Connection) -> list[int]:
     """Every model that has vector tables."""
-    rows: list[Any] = connection.execute(statement("correct/model_ids")).fetchall()
-    return [int(row[0]) for row in rows]
+    return [model_id for (model_id,) in run(connection, "vectors/model_ids")]
+
+
+def drop(connection: Connection, kind: Kind, rows: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
+    """Delete the vectors of rows (theme, id) in every model; which of them had one."""
+    keys = {"themes": [theme for theme, _ in rows], "ids": [row_id for _, row_id in rows]}
+    found: set[tuple[str, int]] = set()
+    for model_id in model_ids(connection) if rows else ():
+        found.update(run(connection, DROP[kind], model_id, **keys))
+    return found
 
 
 def seconds_until_next(connection: Connection) -> float | None:
     """Seconds until the next row that was leased or put off is due; None when none waits."""
-    row: Any = connection.execute(statement("vectors/seconds_until_next")).fetchone()
-    return None if row[0] is None else float(row[0])
+    seconds: float | None = one(connection, "vectors/seconds_until_next")[0]
+    return seconds
 
 
 def count(connection: Connection) -> tuple[int, int]:
     """(rows that want a vector, those due now); without those that were given up."""
-    row: Any = connection.execute(statement("vectors/count_pending")).fetchone()
-    return int(row[0]), int(row[1])
+    counted: tuple[int, int] = one(connection, "vectors/count_pending")
+    return counted
 
 
 def given_up(connection: Connection) -> dict[str, int]:
     """How many rows get no vector, by the reason."""
-    rows: list[Any] = connection.execute(statement("vectors/given_up")).fetchall()
-    return {str(reason): int(count) for reason, count in rows}
+    return dict(run(connection, "vectors/given_up").fetchall())
 
 
 def _now(connection: Connection) -> datetime:
     """The server's time."""
-    row: Any = connection.execute(statement("vectors/clock")).fetchone()
-    now: datetime = row[0]
+    now: datetime = one(connection, "vectors/clock")[0]
     return now
 
 
-def _turns(connection: Connection, keys: Sequence[Key]) -> list[Wanting]:
-    if not keys:
-        return []
-    rows: list[Any] = connection.execute(statement("vectors/pending_turns"), _ids(keys)).fetchall()
-    return [
-        Wanting(theme, Kind.TURN, row_id, content, before=before or "", digest=bytes(digest))
-        for theme, row_id, content, before, digest in rows
-    ]
-
-
-def _memories(connection: Connection, keys: Sequence[Key]) -> list[Wanting]:
-    if not keys:
-        return []
-    rows: list[Any] = connection.execute(statement("vectors/pending_memories"), _ids(keys)).fetchall()
-    return [
-        Wanting(theme, Kind.MEMORY, row_id, content, digest=bytes(digest)) for theme, row_id, content, digest in rows
-    ]
-
-
-def _ids(keys: Sequence[Key]) -> dict[str, Any]:
-    return {"themes": [key[0] for key in keys], "ids": [key[2] for key in keys]}
-
-
-def _columns(keys: Any) -> dict[str, Any]:
-    listed = list(keys)
-    return {
-        "themes": [key[0] for key in listed],
-        "kinds": [key[1] for key in listed],
-        "ids": [key[2] for key in listed],
-    }
+def _columns(keys: Collection[Key]) -> dict[str, list[Any]]:
+    columns = list(map(list, zip(*keys, strict=True))) or [[], [], []]
+    return dict(zip(("themes", "kinds", "ids"), columns, strict=True))

@@ -27,7 +27,7 @@ from hermes_memory_pgvector.errors import (
 from hermes_memory_pgvector.meters import EMBEDDED_ROWS, EMBEDDING_FAILURES, Meters
 from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.store import vectors
-from hermes_memory_pgvector.store.current_model import CurrentModel
+from hermes_memory_pgvector.store.models import CurrentModel
 from hermes_memory_pgvector.store.vectors import Made, Wanting
 from hermes_memory_pgvector.values import EmbeddingModel
 from hermes_memory_pgvector.writer.chunks import document_pieces, piece_chars

@@ -200,7 +200,7 @@ def _event(connection: Connection, name: RecordName, theme: str | None) -> Event
     place = history.find(connection, name.number, theme)
     if place is None:
         raise CareError(f"there is no event {name}; `list events` shows them")
-    events, _ = history.of_theme(connection, *place)
+    events = history.of_theme(connection, *place)
     row = event_of(next(each for each in events if each.id == name.number))
     told = {key: value for key, value in asdict(row).items() if key != "told"}
     return EventFacts(**told, notes=(Note("note", "to take it back", then=command("undo", str(name))),))

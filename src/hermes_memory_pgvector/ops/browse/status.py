@@ -152,7 +152,7 @@ def _read(memory: Memory, connection: Connection, settings: Settings, limit: int
         vectors,
         watermarks,
     )
-    from hermes_memory_pgvector.store.current_model import current_model
+    from hermes_memory_pgvector.store.models import current_model
 
     rules = expiry.Rules.of(settings, datetime.now(UTC)).of_home(home_id(memory.home), None)
     model = current_model(connection)

@@ -72,8 +72,11 @@ class Background:
     events: Sequence[Event]
     now: State
     former: State
-    last: int
-    """The place of the newest operation."""
+
+    @property
+    def last(self) -> int:
+        """The place of the newest operation."""
+        return self.events[-1].order[0] if self.events else 0
 
 
 @dataclass(slots=True)
@@ -103,10 +106,10 @@ class Draft:
 
 def past(connection: Connection, theme: str, target: Target) -> Background:
     """What there is of a theme and target."""
-    from hermes_memory_pgvector.store import history, memories, timeline
+    from hermes_memory_pgvector.store import history, memories
 
-    events, last = history.of_theme(connection, theme, target)
-    return Background(events, memories.entries(connection, theme, target), timeline.last_known(events), last)
+    events = history.of_theme(connection, theme, target)
+    return Background(events, memories.entries(connection, theme, target), history.last_known(events))
 
 
 class Drafter:

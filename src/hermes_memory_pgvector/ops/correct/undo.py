@@ -53,14 +53,14 @@ def undo(
 
 
 def _event(memory: Memory, connection: Connection, event: RecordName, theme: str | None) -> Drafter:
-    from hermes_memory_pgvector.store import history, timeline
+    from hermes_memory_pgvector.store import history
 
     found = history.find(connection, event.number, theme)
     if found is None:
         raise CareError(f"there is no event {event}; `list events` shows them")
     own_theme, target = found
     known = past(connection, own_theme, target)
-    effect = next(each for each in timeline.replay(known.events) if each.event.id == event.number)
+    effect = next(each for each in history.replay(known.events) if each.event.id == event.number)
     if not effect.came and not effect.gone:
         why = "what it wrote was there already"
         if effect.event.action == "remove":
@@ -103,11 +103,11 @@ def _time(memory: Memory, connection: Connection, theme: str, at: datetime) -> D
 
 
 def _toward(target: Target, known: Background, at: datetime) -> Iterator[Rewording]:
-    from hermes_memory_pgvector.store import timeline
+    from hermes_memory_pgvector.store import history
 
-    wanted = timeline.state_at(known.events, at)
+    wanted = history.state_at(known.events, at)
     missing = [content for content in wanted if content not in known.now]
-    names = timeline.former_words(known.events, at)
+    names = history.former_words(known.events, at)
     for content in known.now:
         if content in wanted:
             continue

@@ -15,7 +15,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import Embedder
 from hermes_memory_pgvector.errors import CareError, DatabaseDenied, DatabaseUnavailable, EmbeddingUnavailable
 from hermes_memory_pgvector.postgres.pool import Connection, Pool
-from hermes_memory_pgvector.store import overview, reembedding, vectors
+from hermes_memory_pgvector.store import models, vectors
 from hermes_memory_pgvector.store.vectors import Key, Made, Wanting
 from hermes_memory_pgvector.terminal.progress import Bar
 from hermes_memory_pgvector.values import EmbeddingModel
@@ -117,8 +117,8 @@ class Fill:
         policy = self._settings.conversation_embed_policy
         shortest = SUBSTANTIVE_CHARS if policy == "substantive_only" else 0
         kinds: list[Callable[..., list[Key]]] = [
-            reembedding.missing_memories,
-            partial(reembedding.missing_turns, shortest=shortest),
+            models.missing_memories,
+            partial(models.missing_turns, shortest=shortest),
         ]
         for read in kinds[:1] if policy == "none" else kinds:
             below = None
@@ -138,7 +138,7 @@ class Fill:
         try:
             self._within(partial(self._store, made=made))
         except DatabaseDenied:
-            if not self._within(lambda connection: reembedding.exists(connection, self._model)):
+            if not self._within(lambda connection: models.exists(connection, self._model)):
                 raise CareError(CANCELLED) from None
             raise
         self._note(rows, without)
@@ -146,7 +146,7 @@ class Fill:
     def _store(self, connection: Connection, made: Sequence[Made]) -> None:
         vectors.insert(connection, self._model, made)
         if made and self._model.is_current:
-            reembedding.finish_made(connection, self._model, [item.row.key for item in made])
+            models.finish_made(connection, self._model, [item.row.key for item in made])
 
     def _note(self, rows: Sequence[Wanting], without: Sequence[Wanting]) -> None:
         self._without.update({row.key: row.digest for row in without})
@@ -155,7 +155,7 @@ class Fill:
 
     def _count(self) -> int:
         with self._pool.transaction(Deadline.after(COUNT_SECONDS)) as connection:
-            return overview.count_missing(connection, self._model, EVERY_ROW)
+            return models.count_missing(connection, self._model, EVERY_ROW)
 
     def _patiently(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do one step, again and again while the embedder or the database is out of reach."""

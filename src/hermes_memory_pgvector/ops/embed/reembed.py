@@ -29,7 +29,7 @@ from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Op
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
     from hermes_memory_pgvector.embedding import Embedder
-    from hermes_memory_pgvector.store.reembedding import StoredModel
+    from hermes_memory_pgvector.store.models import StoredModel
     from hermes_memory_pgvector.terminal.progress import Bar
     from hermes_memory_pgvector.values import EmbeddingModel
 
@@ -140,7 +140,7 @@ REEMBED: Final = Operation(
 
 
 def _current(memory: Memory) -> EmbeddingModel:
-    from hermes_memory_pgvector.store.current_model import current_model
+    from hermes_memory_pgvector.store.models import current_model
 
     with memory.reading() as connection:
         current = current_model(connection)
@@ -222,17 +222,17 @@ def _switched(
 
 def _models(memory: Memory, dropped: tuple[str, ...] = ()) -> VectorModels:
     from hermes_memory_pgvector.ops.embed.fill import COUNT_SECONDS, EVERY_ROW
-    from hermes_memory_pgvector.store import overview, reembedding
+    from hermes_memory_pgvector.store import models
     from hermes_memory_pgvector.values import EmbeddingModel
 
     with memory.reading(seconds=COUNT_SECONDS) as connection:
-        is_at_work = reembedding.is_at_work(connection)
+        is_at_work = models.is_changing(connection)
         lines = tuple(
             ModelLine(
                 each.id, each.name, each.dim, "in use" if each.is_current else "not in use",
-                overview.count_missing(connection, EmbeddingModel(each.id, each.name, each.dim), EVERY_ROW), each.bytes,
+                models.count_missing(connection, EmbeddingModel(each.id, each.name, each.dim), EVERY_ROW), each.bytes,
             )
-            for each in reembedding.models(connection)
+            for each in models.listed(connection)
         )  # fmt: skip
     notes = [Note("ok", "a change of the model is at work")] if is_at_work else []
     notes += [Note("ok", f"dropped: {each}") for each in dropped]
@@ -242,11 +242,11 @@ def _models(memory: Memory, dropped: tuple[str, ...] = ()) -> VectorModels:
 def _drop(memory: Memory, admin_dsn: str | None, *, is_cancelling: bool) -> VectorModels:
     """Drop the vectors of a change that is not finished, which are newer than those in use; or of all other models."""
     from hermes_memory_pgvector.schema import reembedding as owner
-    from hermes_memory_pgvector.store import reembedding
+    from hermes_memory_pgvector.store import models
 
     with memory.reading() as connection:
-        found = reembedding.models(connection)
-        is_at_work = reembedding.is_at_work(connection)
+        found = models.listed(connection)
+        is_at_work = models.is_changing(connection)
     newest = max((each.id for each in found if each.is_current), default=0)
     if is_at_work and not is_cancelling:
         raise CareError(

@@ -42,7 +42,7 @@ def _delete(memory: Memory, rules: Rules) -> dict[str, int]:
     actor = memory.actor
     with memory.pool() as pool:
         while (expired := sweep_once(pool, rules, actor.home_id, actor.name)) is not None:
-            counts.update(expired.counts)
-            if not expired.total:
-                return dict(counts)
+            counts.update(expired)
+            if not expired.total():
+                return +counts
     raise Held("another process is deleting what is too old at this moment; try again")

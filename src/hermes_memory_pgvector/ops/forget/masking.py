@@ -13,9 +13,9 @@ from hermes_memory_pgvector.ops.forget import rows, stored
 from hermes_memory_pgvector.ops.forget.stored import ANYTHING, ForgettableRow
 from hermes_memory_pgvector.ops.memory import Memory, NamedRow
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.postgres.statements import model_statement, statement
+from hermes_memory_pgvector.postgres.statements import statement
 from hermes_memory_pgvector.store import flatten, history, memories, vectors
-from hermes_memory_pgvector.store.themes import theme_names
+from hermes_memory_pgvector.store.browse import theme_names
 from hermes_memory_pgvector.terminal.operation import Note, Plan
 from hermes_memory_pgvector.text.secrets import KEY_IN_METADATA, Masker, masker_for
 from hermes_memory_pgvector.values import TARGETS, AddMemory, Kind, Target
@@ -106,9 +106,7 @@ class _Search:
             told = json.dumps(row.metadata)
             self._write("forget/set_turn", theme=row.theme, id=row.id, content=row.content, metadata=told)
         if self.execute and found:
-            keys = {"themes": [row.theme for row in found], "ids": [row.id for row in found]}
-            for model_id in vectors.model_ids(self.connection):
-                self.connection.execute(model_statement("turns/drop_vectors", model_id), keys)
+            vectors.drop(self.connection, Kind.TURN, [(row.theme, row.id) for row in found])
             rows.mend_sessions(self.connection, {(row.theme, row.place) for row in found})
             if self.wants_vectors:
                 vectors.enqueue(self.connection, [(row.theme, Kind.TURN.value, row.id) for row in found])
@@ -116,7 +114,7 @@ class _Search:
     def _memories(self, theme: str, target: Target) -> None:
         """Entries in other words, and a history of nothing but them: a part of the old words would be of none."""
         before = memories.entries(self.connection, theme, target)
-        events = history.of_theme(self.connection, theme, target)[0]
+        events = history.of_theme(self.connection, theme, target)
         concerned = 0
         for event in events:
             counts: Counter[str] = Counter()

@@ -28,10 +28,10 @@ from hermes_memory_pgvector.ops.memory import Memory, NamedRow
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import statement
 from hermes_memory_pgvector.store import gate, marks, receipts
+from hermes_memory_pgvector.store.browse import theme_names
 from hermes_memory_pgvector.store.gate import Gate
 from hermes_memory_pgvector.store.marks import Marker
 from hermes_memory_pgvector.store.receipts import Receipt
-from hermes_memory_pgvector.store.themes import theme_names
 from hermes_memory_pgvector.terminal.amounts import count as counted
 from hermes_memory_pgvector.terminal.operation import Note, Plan, command
 from hermes_memory_pgvector.terminal.parse import RecordName
@@ -199,7 +199,7 @@ class Request:
                 bar(marker.of_words(each.theme or "", message.text), each)
         for (theme, text), named in found.texts.items():
             bar(marker.of_words("" if named.is_everywhere and named.theme is None else theme, text), named)
-        return made | {marker.of_history(theme): self.now for theme, _ in {*found.gone, *found.events}}
+        return made
 
     def _elsewhere(self, connection: Connection, homes: Sequence[Path]) -> Iterator[Note]:
         """The homes whose files are on other machines, or belong to somebody else."""

@@ -18,7 +18,7 @@ from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import statement
 from hermes_memory_pgvector.store import flatten, history, marks
 from hermes_memory_pgvector.store.gate import Gate
-from hermes_memory_pgvector.store.turn_context import mend
+from hermes_memory_pgvector.store.turns import mend
 from hermes_memory_pgvector.values import Kind, Target
 
 PORTION: Final = 2000
@@ -221,7 +221,7 @@ def _cut(connection: Connection, theme: str, target: Target, found: Findings, qu
     def is_told(text: str) -> bool:
         return quotes(text) or any(text.strip() in content for content in gone)
 
-    events = history.of_theme(connection, theme, target)[0]
+    events = history.of_theme(connection, theme, target)
     flatten.apply(connection, theme, flatten.without(events, gone, is_told, found.removals))
 
 

@@ -242,8 +242,8 @@ def _server(connection: Connection, where: str) -> Iterator[Finding]:
 
 
 def _vectors(connection: Connection, settings: Settings, info: ModelInfo | None) -> Iterator[Finding]:
-    from hermes_memory_pgvector.store import overview, vectors
-    from hermes_memory_pgvector.store.current_model import current_model
+    from hermes_memory_pgvector.store import models, vectors
+    from hermes_memory_pgvector.store.models import current_model
     from hermes_memory_pgvector.writer.embed_pending import mismatch
 
     model = current_model(connection)
@@ -253,7 +253,7 @@ def _vectors(connection: Connection, settings: Settings, info: ModelInfo | None)
         yield Finding("model", "problem", wrong, " ".join(["hermes-pgvector", *words]))
     if model is None:
         return
-    missing = overview.count_missing(connection, model, MOST_COUNTED)
+    missing = models.count_missing(connection, model, MOST_COUNTED)
     if missing and settings.embed_on_write and settings.conversation_embed_policy == "all":
         count = "more than 100,000 rows" if missing == MOST_COUNTED else amounts.count(missing, "row")
         text = f"{count} without a vector of {model.name}; keyword search still finds them"
@@ -268,7 +268,7 @@ def _vectors(connection: Connection, settings: Settings, info: ModelInfo | None)
 def _files(connection: Connection, home: Path, settings: Settings) -> Iterator[Finding]:
     """Whether MEMORY.md and USER.md say what is stored."""
     from hermes_memory_pgvector.mirror import memory_file
-    from hermes_memory_pgvector.store import overview
+    from hermes_memory_pgvector.store import mirror_files
 
     for target, name in memory_file.FILE_NAMES.items():
         entries = memory_file.read(
@@ -278,7 +278,7 @@ def _files(connection: Connection, home: Path, settings: Settings) -> Iterator[F
             if (home / "memories").is_dir():
                 yield Finding("mirror", "problem", f"{home / 'memories' / name} cannot be read")
             continue
-        held = overview.entries_held(connection, home_id(home), target)
+        held = {each.content for each in mirror_files.held_entries(connection, home_id(home), target)}
         unseen, stale = len(set(entries) - held), len(held - set(entries))
         said = [f"{amounts.count(unseen, 'entry', 'entries')} not stored yet"] if unseen else []
         said += [f"{amounts.count(stale, 'stored entry', 'stored entries')} no longer in the file"] if stale else []

@@ -158,7 +158,7 @@ def _checked_dsn(dsn: str, *, force: bool) -> str:
 
 def _tried(home: Path) -> Iterator[Note]:
     """What the embedder and the database say to the settings as they are now."""
-    from hermes_memory_pgvector.store.current_model import current_model
+    from hermes_memory_pgvector.store.models import current_model
     from hermes_memory_pgvector.writer.embed_pending import mismatch
 
     settings = load(home).settings

@@ -297,7 +297,7 @@ def _confirm_password(role: str, *, yes: bool) -> None:
 def _is_ready(home: Path, settings: Settings) -> bool:
     """Whether the configured database has the schema, and vectors of a model; of which one, `doctor` says."""
     from hermes_memory_pgvector.store import schema
-    from hermes_memory_pgvector.store.current_model import current_model
+    from hermes_memory_pgvector.store.models import current_model
 
     with parts.open_pool(home, settings) as pool, pool.connection(Deadline.after(CONNECT_SECONDS)) as connection:
         try:

@@ -11,20 +11,6 @@ RETURNING id;
 SELECT stored.kind, stored.theme, stored.id FROM hermes_rows AS stored WHERE stored.hidden_by = %(id)s::bigint;
 
 
--- drop_vectors_of_memories --
--- Takes memories out of the search by meaning.
-DELETE FROM {memory_vectors} AS vector
-USING unnest(%(themes)s::text[], %(ids)s::bigint[]) AS given (theme, id)
-WHERE vector.agent_identity = given.theme AND vector.id = given.id;
-
-
--- drop_vectors_of_turns --
--- Takes turns out of the search by meaning.
-DELETE FROM {turn_vectors} AS vector
-USING unnest(%(themes)s::text[], %(ids)s::bigint[]) AS given (theme, id)
-WHERE vector.agent_identity = given.theme AND vector.id = given.id;
-
-
 -- end --
 -- A rule is over: rows that arrive from now on are not hidden by it.
 UPDATE hidden SET undone_at = %(at)s::timestamptz WHERE id = %(id)s::bigint AND undone_at IS NULL;

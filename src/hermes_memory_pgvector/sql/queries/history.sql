@@ -44,7 +44,8 @@ ORDER BY asked.home_id;
 -- Operations on memories, newest first, below a number.
 --
 -- theme, since, until, before_id: null for all; limit.
-SELECT agent_identity, id, target, action, content, old_text, previous, home_id, origin, at, metadata, written_by, untrusted
+SELECT agent_identity, id, target, action, content, old_text, previous, home_id, origin, at, metadata, written_by, untrusted,
+       order_us, writer, seq, part
 FROM memory_operations
 WHERE (%(theme)s::text IS NULL OR agent_identity = %(theme)s::text)
   AND (%(since)s::timestamptz IS NULL OR at >= %(since)s::timestamptz)
@@ -55,7 +56,8 @@ ORDER BY id DESC LIMIT %(limit)s::integer;
 
 -- of_theme --
 -- Every operation on a theme's memories of one target, in order.
-SELECT agent_identity, id, target, action, content, old_text, previous, home_id, origin, at, metadata, written_by, untrusted, order_us
+SELECT agent_identity, id, target, action, content, old_text, previous, home_id, origin, at, metadata, written_by, untrusted,
+       order_us, writer, seq, part
 FROM memory_operations
 WHERE agent_identity = %(theme)s AND target = %(target)s
 ORDER BY order_us, writer, seq, part;
@@ -68,7 +70,8 @@ SELECT pg_try_advisory_xact_lock(hashtextextended('hermes-history', 7));
 
 -- tail --
 -- Operations on memories that were stored lately: numbers above one.
-SELECT agent_identity, id, target, action, content, old_text, previous, home_id, origin, at, metadata, written_by, untrusted
+SELECT agent_identity, id, target, action, content, old_text, previous, home_id, origin, at, metadata, written_by, untrusted,
+       order_us, writer, seq, part
 FROM memory_operations
 WHERE id > %(after_id)s::bigint AND (%(theme)s::text IS NULL OR agent_identity = %(theme)s::text)
 ORDER BY id;

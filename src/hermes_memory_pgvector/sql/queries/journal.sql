@@ -37,4 +37,4 @@ SELECT writer, position FROM journal_writers WHERE writer = ANY (%(writers)s::te
 
 -- show_dead_letter --
 -- What does this rejected record hold?
-SELECT id, writer, position, payload, reason, at FROM dead_letters WHERE id = %(id)s;
+SELECT id, writer, position, octet_length(payload), reason, at, payload FROM dead_letters WHERE id = %(id)s;

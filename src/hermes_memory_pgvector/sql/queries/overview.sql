@@ -42,19 +42,6 @@ SELECT split_part(current_setting('server_version'), ' ', 1),
        pg_database_size(current_database());
 
 
-
--- theme_names --
--- The names of all themes that have turns, found by leaps through the index instead of reading every row.
-WITH RECURSIVE found AS (
-    (SELECT agent_identity AS theme FROM conversations ORDER BY agent_identity LIMIT 1)
-    UNION ALL
-    SELECT (SELECT later.agent_identity FROM conversations AS later
-            WHERE later.agent_identity > found.theme ORDER BY later.agent_identity LIMIT 1)
-    FROM found WHERE found.theme IS NOT NULL
-)
-SELECT theme FROM found WHERE theme IS NOT NULL;
-
-
 -- themes --
 -- Which themes hold the most rows, and how many rows and themes are there in all?
 SELECT theme, sum(memories)::bigint, sum(turns)::bigint, max(newest),

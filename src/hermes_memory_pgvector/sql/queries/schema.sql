@@ -18,6 +18,11 @@ SELECT to_regclass('hermes_pgvector_installation') IS NOT NULL,
        has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE');
 
 
+-- ledger --
+-- Is there a schema of ours where this role's search_path leads?
+SELECT to_regclass('hermes_pgvector_migrations');
+
+
 -- moving --
 -- Has the installation moved to another database?
 SELECT moved_to FROM hermes_pgvector_installation;

@@ -36,14 +36,6 @@ CROSS JOIN LATERAL (
 ) AS beside;
 
 
--- drop_vectors --
--- Deletes the vectors of turns, to be made anew.
-DELETE FROM {turn_vectors} AS vector
-USING unnest(%(themes)s::text[], %(ids)s::bigint[]) AS gone (theme, id)
-WHERE vector.agent_identity = gone.theme AND vector.id = gone.id
-RETURNING vector.agent_identity, vector.id;
-
-
 -- following --
 -- The two turns that follow each of these places in its session, each with the two turns before it.
 --

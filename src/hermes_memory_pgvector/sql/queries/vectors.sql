@@ -8,6 +8,22 @@ SELECT now();
 SELECT count(*), count(*) FILTER (WHERE due_at <= now()) FROM (SELECT due_at FROM pending_vectors WHERE reason = '' LIMIT 100000) AS counted;
 
 
+-- drop_of_memories --
+-- Takes memories out of the search by meaning.
+DELETE FROM {memory_vectors} AS vector
+USING unnest(%(themes)s::text[], %(ids)s::bigint[]) AS given (theme, id)
+WHERE vector.agent_identity = given.theme AND vector.id = given.id
+RETURNING vector.agent_identity, vector.id;
+
+
+-- drop_of_turns --
+-- Deletes the vectors of turns, to be made anew.
+DELETE FROM {turn_vectors} AS vector
+USING unnest(%(themes)s::text[], %(ids)s::bigint[]) AS gone (theme, id)
+WHERE vector.agent_identity = gone.theme AND vector.id = gone.id
+RETURNING vector.agent_identity, vector.id;
+
+
 -- due --
 -- Rows that want a vector, those that have waited longest first; they are locked, and others take others.
 SELECT agent_identity, kind, id FROM pending_vectors
@@ -130,9 +146,14 @@ ORDER BY turn.id DESC
 LIMIT %(limit)s::integer;
 
 
+-- model_ids --
+-- Every model that has vector tables.
+SELECT id FROM embedding_models ORDER BY id;
+
+
 -- pending_memories --
 -- The memories behind these ids.
-SELECT memory.agent_identity, memory.id, memory.content, hermes_digest(memory.content)
+SELECT memory.agent_identity, memory.id, memory.content, '', hermes_digest(memory.content)
 FROM unnest(%(themes)b::text[], %(ids)b::bigint[]) AS asked (theme, id)
 JOIN memory_entries AS memory ON memory.agent_identity = asked.theme AND memory.id = asked.id AND memory.hidden_by IS NULL;
 

@@ -1,16 +1,21 @@
-"""The embedding models whose vectors the database holds, and which is in use: read by everyone, remembered once."""
+"""The embedding models whose vectors the database holds, which is in use, and the rows without a vector of one."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
 import psycopg
 from psycopg.rows import class_row
 
-from hermes_memory_pgvector.postgres.statements import statement
+from hermes_memory_pgvector.postgres.statements import one, run, statement
+from hermes_memory_pgvector.store.vectors import Key
 from hermes_memory_pgvector.values import EmbeddingModel
 
-Connection = psycopg.Connection[tuple[object, ...]]
+Connection = psycopg.Connection[Any]
 
 REMEMBERED_SECONDS = 60.0
 """How long the models are remembered: `migrate`, `reembed` and the self-check may change them."""
@@ -55,10 +60,6 @@ class CurrentModel:
         read_at, models = self._remembered
         return models if time.monotonic() - read_at <= REMEMBERED_SECONDS else ()
 
-    def get(self, connection: Connection) -> EmbeddingModel | None:
-        """The current model, read only when it is not remembered."""
-        return self.remembered() or self.read(connection)
-
     def read(self, connection: Connection) -> EmbeddingModel | None:
         """The current model as the database names it now."""
         models = self.read_models(connection)
@@ -72,3 +73,57 @@ class CurrentModel:
         """Remember what was read."""
         self._remembered = (time.monotonic(), models) if models and models[0].is_current else None
         return models
+
+
+@dataclass(frozen=True, slots=True)
+class StoredModel:
+    """A model of the database and the room its vectors take."""
+
+    id: int
+    name: str
+    dim: int
+    is_current: bool
+    created_at: datetime
+    bytes: int
+
+
+def listed(connection: Connection) -> list[StoredModel]:
+    """All models whose vectors the database holds, the current one first."""
+    return [StoredModel(*row) for row in run(connection, "reembed/models")]
+
+
+def exists(connection: Connection, model: EmbeddingModel) -> bool:
+    """Whether the database still has this model."""
+    return any(each.id == model.id for each in listed(connection))
+
+
+def is_changing(connection: Connection) -> bool:
+    """Whether somebody is changing the model."""
+    return bool(one(connection, "reembed/is_at_work")[0])
+
+
+def missing_memories(connection: Connection, model: EmbeddingModel, below: int | None, limit: int) -> list[Key]:
+    """Memories without a vector of this model, newest first, below an id."""
+    found = run(connection, "vectors/missing_of_memories", model.id, theme=None, before_id=below, limit=limit)
+    return [(theme, "memory", row_id) for theme, row_id in found]
+
+
+def missing_turns(
+    connection: Connection, model: EmbeddingModel, below: int | None, shortest: int, limit: int
+) -> list[Key]:
+    """Turns of at least some length without a vector of this model, newest first, below an id."""
+    found = run(
+        connection, "vectors/missing_of_turns", model.id, theme=None, before_id=below, shortest=shortest, limit=limit
+    )
+    return [(theme, "turn", row_id) for theme, row_id in found]
+
+
+def count_missing(connection: Connection, model: EmbeddingModel, most: int) -> int:
+    """How many rows have no vector of this model, counted up to a bound."""
+    return int(one(connection, "overview/missing_vectors", model.id, most=most)[0])
+
+
+def finish_made(connection: Connection, model: EmbeddingModel, keys: Sequence[Key]) -> None:
+    """Take those of these rows off the queue for vectors that have one of this model."""
+    themes, kinds, ids = map(list, zip(*keys, strict=True))
+    run(connection, "reembed/finish_made", model.id, themes=themes, kinds=kinds, ids=ids)
