@@ -6,7 +6,7 @@ import difflib
 
 from hermes_memory_pgvector.errors import CareError
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.store.browse import theme_names
+from hermes_memory_pgvector.store.gate import theme_names
 
 NEAR = 0.6
 MOST_NEAR = 3

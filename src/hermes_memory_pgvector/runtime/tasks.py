@@ -24,7 +24,7 @@ from hermes_memory_pgvector.recall.log import RecallLog
 from hermes_memory_pgvector.runtime.recorder import Recorder
 from hermes_memory_pgvector.service import Service
 from hermes_memory_pgvector.store import audit_log, flatten, gate, recall_log
-from hermes_memory_pgvector.store.browse import theme_names
+from hermes_memory_pgvector.store.gate import theme_names
 from hermes_memory_pgvector.store.recall_log import LoggedAnswer
 from hermes_memory_pgvector.store.undone import Rewound, SessionName, UndoneTurns
 from hermes_memory_pgvector.writer.writer import Writer

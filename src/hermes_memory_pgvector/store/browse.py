@@ -137,11 +137,6 @@ class ListPlace:
     kind: Kind | None = None
 
 
-def theme_names(connection: Connection) -> list[str]:
-    """Every theme that holds rows, by name."""
-    return [name for (name,) in run(connection, "browse/theme_names")]
-
-
 def themes(connection: Connection, theme: str | None = None) -> list[Theme]:
     """The themes that hold rows, the largest first."""
     return [Theme(*row) for row in run(connection, "browse/themes", theme=theme)]

@@ -90,3 +90,8 @@ def close(connection: Connection) -> None:
     moved_to = look(connection).moved_to
     if moved_to is not None:
         raise Held(not_in_use(moved_to))
+
+
+def theme_names(connection: Connection) -> list[str]:
+    """Every theme that holds rows, by name."""
+    return [name for (name,) in run(connection, "browse/theme_names")]

@@ -113,7 +113,7 @@ def _fill(end: End, home: Path, dump: Path, folder: Path, said: Said) -> None:
 def _settled(manifest: Manifest, root: Path, ends: dict[str, End]) -> tuple[dict[str, int], tuple[int, int]]:
     """What is there once all that was forgotten since is gone again, and how many memories and turns that was."""
     from hermes_memory_pgvector.ops.forget import bars
-    from hermes_memory_pgvector.store.browse import theme_names
+    from hermes_memory_pgvector.store.gate import theme_names
 
     memories = turns = gone_memories = gone_turns = 0
     themes: set[str] = set()

@@ -24,7 +24,7 @@ from hermes_memory_pgvector.ops.carry.intake import Found, RowIntake
 from hermes_memory_pgvector.ops.carry.said import Line, SaidBefore, own_words
 from hermes_memory_pgvector.ops.host_past import HostPast, PastMessage, PastSession
 from hermes_memory_pgvector.postgres.statements import statement
-from hermes_memory_pgvector.store import browse, gate
+from hermes_memory_pgvector.store import gate
 from hermes_memory_pgvector.text.clean import text_of, turn_digest
 from hermes_memory_pgvector.text.names import session_name, theme_name
 from hermes_memory_pgvector.values import DEFAULT_THEME, AddTurn, Moment, RowOrigin, Session, is_private_theme
@@ -109,7 +109,7 @@ class StateImport:
     def run(self) -> None:
         """Store what is not stored yet."""
         with self.intake.transaction() as connection:
-            held, self._aliases = browse.theme_names(connection), gate.look(connection).aliases
+            held, self._aliases = gate.theme_names(connection), gate.look(connection).aliases
         renamed = {new for old, new in self._aliases.items() if self.rules.may_name(old)}
         self._themes = [theme for theme in held if theme in renamed or self.rules.may_name(theme)]
         listed = self.past.sessions()

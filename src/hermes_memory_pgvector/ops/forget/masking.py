@@ -15,7 +15,7 @@ from hermes_memory_pgvector.ops.memory import Memory, NamedRow
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import statement
 from hermes_memory_pgvector.store import flatten, history, memories, vectors
-from hermes_memory_pgvector.store.browse import theme_names
+from hermes_memory_pgvector.store.gate import theme_names
 from hermes_memory_pgvector.terminal.operation import Note, Plan
 from hermes_memory_pgvector.text.secrets import KEY_IN_METADATA, Masker, masker_for
 from hermes_memory_pgvector.values import TARGETS, AddMemory, Kind, Target

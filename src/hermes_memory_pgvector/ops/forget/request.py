@@ -28,8 +28,7 @@ from hermes_memory_pgvector.ops.memory import Memory, NamedRow
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import statement
 from hermes_memory_pgvector.store import gate, marks, receipts
-from hermes_memory_pgvector.store.browse import theme_names
-from hermes_memory_pgvector.store.gate import Gate
+from hermes_memory_pgvector.store.gate import Gate, theme_names
 from hermes_memory_pgvector.store.marks import Marker
 from hermes_memory_pgvector.store.receipts import Receipt
 from hermes_memory_pgvector.terminal.amounts import count as counted

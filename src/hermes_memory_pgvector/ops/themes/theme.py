@@ -58,7 +58,7 @@ def theme(memory: Memory, *, what: str, old: str | None, new: str | None, execut
 def _check(connection: Connection, what: str, old: str, new: str) -> None:
     from hermes_memory_pgvector.ops import known_themes
     from hermes_memory_pgvector.store import merging
-    from hermes_memory_pgvector.store.browse import theme_names
+    from hermes_memory_pgvector.store.gate import theme_names
 
     if old == new:
         raise ConfigError("the two themes are the same")
