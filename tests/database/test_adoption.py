@@ -195,6 +195,18 @@ def test_our_own_tables_are_never_an_earlier_installation(empty_database: Databa
         assert connection.execute("SELECT content FROM conversations").fetchall() == [("still here",)]
 
 
+def test_tables_of_a_later_published_version_are_left_as_they_are(empty_database: Database) -> None:
+    searched = (
+        "ALTER TABLE conversations ADD COLUMN words tsvector"
+        " GENERATED ALWAYS AS (to_tsvector('english', content)) STORED"
+    )
+    made(empty_database, SEED, ROWS, PEER, searched, "ALTER TABLE memory_entries ADD COLUMN importance real")
+    with pytest.raises(SchemaError, match=r"\(memory_entries\.importance\).*Upgrade this package"):
+        migrate.apply(empty_database.owner_dsn)
+    made(empty_database, "ALTER TABLE memory_entries DROP COLUMN importance")
+    assert migrate.apply(empty_database.owner_dsn).adopted_turns == 41
+
+
 def test_a_search_path_without_a_schema_is_named(empty_database: Database) -> None:
     nowhere = make_conninfo(empty_database.owner_dsn, options="-c search_path=missing")
     with pytest.raises(SchemaError, match="names no schema that exists"):

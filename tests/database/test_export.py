@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from hermes_memory_pgvector.config.settings import Settings
+from hermes_memory_pgvector.ops.carry import intake
 from hermes_memory_pgvector.server.server import ConnectionInfo
 from testing.agent import AgentHome
 from testing.command import Commands, with_password
@@ -146,9 +147,11 @@ def test_a_hundred_thousand_rows_that_are_imported_say_the_same(homes: list[tupl
     with psycopg.connect(source.owner_dsn) as connection:
         connection.execute(
             "INSERT INTO conversations (agent_identity, session_id, role, content, ts, digest, ordinal)"
-            " SELECT agent_identity, 's' || n % 997, role, content || id || '/' || n, ts - n * interval '1 second',"
-            " hermes_turn_digest(role, content || id || '/' || n), 1 FROM conversations,"
-            " generate_series(1, CASE WHEN length(content) > 10000 THEN 20 ELSE 4000 END) AS n"
+            " SELECT agent_identity, 's' || n % 997, role, words, ts - n * interval '1 second',"
+            " hermes_turn_digest(role, words), 1 FROM conversations,"
+            " generate_series(1, CASE WHEN length(content) > 10000 THEN 20 ELSE 4000 END) AS n,"
+            # No text is longer than one that an import may bring.
+            " concat(left(content, 900000), id, '/', n) AS words"
         )
     assert Stored(source.owner_dsn).count("conversations") > 100_000
     before = exported(here)
@@ -265,6 +268,20 @@ def test_close_repetitions_survive_an_import_that_was_cut_off(homes: list[tuple[
         path.write_text("\n".join(json.dumps({**TURN, "at": at}) for at in times[:number]), encoding="utf-8")
         brought(here, path)
     assert Stored(database.owner_dsn).count("conversations") == 3
+
+
+def test_words_repeated_at_the_edge_of_a_portion_are_each_there(
+    homes: list[tuple[Commands, Database]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "PORTION_ROWS", 1)
+    (here, database), _ = homes
+    hidden, shown = ({**TURN, "at": f"2026-01-01T12:0{minute}"} for minute in (0, 5))
+    path = here.folder / "edge.jsonl"
+    for lines in ([shown], [{**hidden, "hidden": "2026-01-02"}, shown]):
+        path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+        brought(here, path)
+    rows = Stored(database.owner_dsn).rows("SELECT hidden_by IS NOT NULL FROM conversations ORDER BY ts")
+    assert rows == [(True,), (False,)]
 
 
 def test_what_was_masked_at_the_door_comes_back_as_itself(homes: list[tuple[Commands, Database]]) -> None:

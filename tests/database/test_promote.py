@@ -297,15 +297,21 @@ from hermes_memory_pgvector.command_line import main
 sys.exit(main(arguments))
 """
 KILLS = {
+    "before the tables": ("ops.migration", "apply", "1", "before"),
     "tables made": ("ops.migration", "apply", "1", "after"),
     "before it is closed": ("schema.moving", "Side.shut", "1", "before"),
     "closed": ("schema.moving", "Side.shut", "1", "after"),
+    "target claimed": ("schema.moving", "_claim", "1", "after"),
     "with models": ("schema.moving", "_make_models", "1", "after"),
+    "after a table": ("schema.moving", "_copy", "1", "after"),
     "after the turns": ("schema.moving", "_copy", "2", "after"),
     "compared": ("schema.moving", "_compare", "4", "after"),
+    "numbered": ("schema.moving", "Side.set_sequences_of", "1", "after"),
     "new one open": ("schema.moving", "Side.tidy", "1", "before"),
     "before homes follow": ("ops.carry.promote", "_follow", "1", "before"),
+    "journal told": ("store.installation", "accept", "1", "after"),
     "one home there": ("ops.new_settings", "save_dsn", "1", "after"),
+    "agents gone": ("ops.carry.promote", "_wait_for_agents", "1", "after"),
     "all homes there": ("ops.carry.promote", "_stop", "1", "before"),
 }
 EVERYDAY = ("closed", "after the turns", "new one open", "one home there")

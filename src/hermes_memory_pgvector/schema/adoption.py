@@ -21,6 +21,11 @@ PREFIX: LiteralString = "adopted_"
 TABLES: tuple[LiteralString, ...] = ("memory_entries", "conversations")
 OWN_COLUMN: LiteralString = "lexemes"
 """A column that only our tables have."""
+KNOWN_COLUMNS = (
+    "id", "agent_identity", "target", "session_id", "role", "content", "embedding", "created_at", "updated_at", "ts",
+    "metadata", "parent_session_id",
+)  # fmt: skip
+"""What the published package's tables hold, up to its version 1.0."""
 
 
 @dataclass(slots=True)
@@ -51,6 +56,13 @@ class EarlierTables:
                 "the tables in this schema are this package's own, but there is no record of their migrations "
                 "(hermes_pgvector_migrations is empty); restore that table from your backup, "
                 "then run: hermes-pgvector migrate"
+            )
+        unknown = [f"{name}.{column}" for name in found.names for column in found._unknown_columns(name)]
+        if unknown:
+            raise SchemaError(
+                f"the tables in this schema have columns that this version does not know ({', '.join(unknown)}), so a "
+                "later version of the published package has made them; nothing was changed. Upgrade this package, or "
+                "bring the rows into another database: hermes-pgvector import postgresql://…"
             )
         return found if found.names else None
 
@@ -109,6 +121,10 @@ class EarlierTables:
 
     def _has_column(self, table: str, column: str) -> bool:
         return bool(value(self._connection, "schema/column_exists", (table, column)))
+
+    def _unknown_columns(self, table: str) -> list[str]:
+        values = {"table": table, "known": list(KNOWN_COLUMNS)}
+        return [name for (name,) in self._connection.execute(admin_statement("adoption/unknown_columns"), values)]
 
     def _rows(self, table: str) -> int:
         return self._count(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table)))

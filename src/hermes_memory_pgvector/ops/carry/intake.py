@@ -30,6 +30,8 @@ from hermes_memory_pgvector.writer.chunks import wants_vector
 from hermes_memory_pgvector.writer.masking import without_secrets
 
 PORTION_ROWS = 500
+MOST_ROWS = 5000
+"""How far a portion goes on where a session does, without a pause."""
 PORTION_CHARS = 1_000_000
 STORE_SECONDS = 300.0
 DRY_SECONDS = 3600.0
@@ -98,10 +100,19 @@ class RowIntake:
         """Take a row; its secrets stay behind."""
         item = without_secrets(found.item, self._masker)
         assert isinstance(item, AddTurn | AddMemory)
+        is_full = len(self._portion) >= PORTION_ROWS or self._chars >= PORTION_CHARS
+        if is_full and not (len(self._portion) < MOST_ROWS and self._goes_on(item)):
+            self.flush()
         self._portion.append(replace(found, item=item))
         self._chars += len(item.content)
-        if len(self._portion) >= PORTION_ROWS or self._chars >= PORTION_CHARS:
-            self.flush()
+
+    def _goes_on(self, item: AddTurn | AddMemory) -> bool:
+        """Whether a turn may be taken for one of the row before it: such turns are told apart side by side."""
+        last = self._portion[-1].item
+        if not (isinstance(item, AddTurn) and isinstance(last, AddTurn)):
+            return False
+        is_near = abs(item.when.wall_us - last.when.wall_us) <= self.settings.turn_retry_window * 1e6
+        return is_near and (item.theme, item.session_id) == (last.theme, last.session_id)
 
     def flush(self) -> None:
         """Store what has been collected."""
@@ -257,31 +268,20 @@ def _held_memories(connection: Connection, items: Sequence[AddMemory]) -> dict[i
     return {int(place) - 1: int(row_id) for place, row_id in rows}
 
 
-def _held_turns(connection: Connection, items: Sequence[AddTurn]) -> dict[int, int]:
-    """The ids of those turns that are stored, by their places in the list."""
-    values = {
-        "themes": [item.theme for item in items],
-        "session_ids": [item.session_id for item in items],
-        "digests": [item.digest or turn_digest(item.role, item.content) for item in items],
-        "ordinals": [item.ordinal for item in items],
-    }
-    rows: list[Any] = connection.execute(statement("carry/held_turns"), values).fetchall() if items else []
-    return {int(place) - 1: int(row_id) for place, row_id in rows}
-
-
 def _hide(
     connection: Connection, brought: Sequence[tuple[AddTurn | AddMemory, datetime | None]], new: set[hidden.Key]
 ) -> None:
     """Hide rows that were hidden where they come from, each since its time; what was here already stays as it is."""
     said = [(item, at) for item, at in brought if at and isinstance(item, AddTurn)]
     noted = [(item, at) for item, at in brought if at and isinstance(item, AddMemory)]
-    turn_ids = _held_turns(connection, [item for item, _ in said])
-    memory_ids = _held_memories(connection, [item for item, _ in noted])
-    keys = [(hidden.Key(Kind.TURN, said[place][0].theme, row_id), said[place][1]) for place, row_id in turn_ids.items()]
-    keys += [
-        (hidden.Key(Kind.MEMORY, noted[place][0].theme, row_id), noted[place][1])
-        for place, row_id in memory_ids.items()
+    held = _held_words(connection, [item for item, _ in said])
+    wanted = [
+        (hidden.Key(Kind.TURN, item.theme, each.id), at)
+        for item, at in said
+        for each in held[turns.key_of(item)]
+        if each.ordinal == item.ordinal
     ]
-    wanted = [(key, at) for key, at in keys if key in new]
-    if wanted:
-        hidden.bring(connection, wanted)
+    for place, row_id in _held_memories(connection, [item for item, _ in noted]).items():
+        item, at = noted[place]
+        wanted.append((hidden.Key(Kind.MEMORY, item.theme, row_id), at))
+    hidden.bring(connection, [(key, at) for key, at in wanted if key in new])

@@ -251,21 +251,22 @@ def _login(ends: Ends, wanted: str | None) -> AgentLogin:
         dsn = load(each).settings.dsn
         if may_connect(dsn, CONNECT_SECONDS):
             return AgentLogin(dsn, user_of(dsn), None)
+    # A run that was killed has left the password there.
     known = settings_file.dotenv(home).get(settings_file.PASSWORD_VARIABLE, "")
+    made = known or secrets.token_urlsafe(PASSWORD_BYTES)
     base = ends.agents_login or admin
     named = wanted or (user_of(base) if user_of(base) != user_of(admin) else "")
     own = f"{DEFAULT_ROLE}_{home_id(home)[:8]}"
     for role in (named,) if named else (DEFAULT_ROLE, own):
+        dsn = with_login(base, role, made)
         if not has_role(admin, role, CONNECT_SECONDS):
-            made = known or secrets.token_urlsafe(PASSWORD_BYTES)
-            return AgentLogin(with_login(base, role, made), role, made)
-        for dsn in (with_login(base, role, known) if known else "", ends.agents_login):
-            if dsn and user_of(dsn) == role and may_connect(dsn, CONNECT_SECONDS):
-                return AgentLogin(dsn, role, None)
+            return AgentLogin(dsn, role, made)
+        for known_dsn in (dsn, ends.agents_login):
+            if known_dsn and user_of(known_dsn) == role and may_connect(known_dsn, CONNECT_SECONDS):
+                return AgentLogin(known_dsn, role, None)
     if named:
         # Somebody else may be using that role: it keeps its password, which we need.
         return AgentLogin(password.complete(with_login(base, named, "")), named, None)
-    made = known or secrets.token_urlsafe(PASSWORD_BYTES)
     return AgentLogin(with_login(base, own, made), own, made)
 
 

@@ -8,7 +8,7 @@ the same records. So every change is an event of the history, and can be undone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -79,31 +79,6 @@ class Background:
         return self.events[-1].order[0] if self.events else 0
 
 
-@dataclass(slots=True)
-class Draft:
-    """What is to be done."""
-
-    theme: str
-    memories: int = 0
-    changes: list[ChangedEntry] = field(default_factory=list)
-    exchanges: dict[Path, list[Exchange]] = field(default_factory=dict)
-    operations: list[MemoryOperation] = field(default_factory=list)
-    left: list[Note] = field(default_factory=list)
-
-    def texts(self, sign: str) -> tuple[str, ...]:
-        """What goes, or what comes."""
-        return tuple(each.content for each in self.changes if each.sign == sign)
-
-    def plan(self, *, executed: bool, notes: Sequence[Note] = ()) -> Correction:
-        """It as an answer."""
-        gone, come = self.texts("-"), self.texts("+")
-        files = [Note("note", "file", str(path)) for path in self.exchanges]
-        return Correction(
-            "change", "changed", {"memories": self.memories}, self.changes, executed, [*files, *notes], self.left,
-            theme=self.theme, remove=gone, restore=come,
-        )  # fmt: skip
-
-
 def past(connection: Connection, theme: str, target: Target) -> Background:
     """What there is of a theme and target."""
     from hermes_memory_pgvector.store import history, memories
@@ -116,12 +91,29 @@ class Drafter:
     """Works out what has to be done so that entries of a theme get other words."""
 
     def __init__(self, memory: Memory, connection: Connection, theme: str, metadata: Mapping[str, Any]) -> None:
+        self.theme = theme
+        self.memories = 0
+        self.changes: list[ChangedEntry] = []
+        self.exchanges: dict[Path, list[Exchange]] = {}
+        self.operations: list[MemoryOperation] = []
+        self.left: list[Note] = []
         self._memory = memory
         self._connection = connection
         self._metadata = metadata
         self._homes = _homes_here(memory)
         self._files: dict[Path, list[Standing]] = {}
-        self.draft = Draft(theme)
+
+    def texts(self, sign: str) -> tuple[str, ...]:
+        """What goes, or what comes."""
+        return tuple(each.content for each in self.changes if each.sign == sign)
+
+    def plan(self, *, executed: bool, notes: Sequence[Note] = ()) -> Correction:
+        """It as an answer."""
+        files = [Note("note", "file", str(path)) for path in self.exchanges]
+        return Correction(
+            "change", "changed", {"memories": self.memories}, self.changes, executed, [*files, *notes], self.left,
+            theme=self.theme, remove=self.texts("-"), restore=self.texts("+"),
+        )  # fmt: skip
 
     def change(self, past: Background, wanted: Iterable[Rewording]) -> None:
         """Add what these take, as far as nobody else's file is in the way."""
@@ -135,19 +127,19 @@ class Drafter:
             entry = None if each.old is None else past.now[each.old]
             away = self._away(entry, each.target)
             if away:
-                self.draft.left += away
+                self.left += away
                 continue
-            self.draft.memories += 1
+            self.memories += 1
             standing = self._standing(entry, each.target)
             places = sorted(standing.values(), key=lambda found: found.place)
             where = ", ".join(f"{found.path.name} line {found.line}" for found in places) or NO_FILE
             at = ", ".join(found.place for found in places)
             for sign, content in (("-", each.old), ("+", each.new)):
                 if content is not None:
-                    self.draft.changes.append(ChangedEntry(sign, where, at, content, self.draft.theme, each.target))
+                    self.changes.append(ChangedEntry(sign, where, at, content, self.theme, each.target))
             for found in standing.values():
                 self._exchange(found, each.new)
-            self.draft.operations += self._operations(each, entry, set(standing), past, when)
+            self.operations += self._operations(each, entry, set(standing), past, when)
 
     def _operations(
         self, each: Rewording, entry: Entry | None, in_files: set[str], past: Background, when: Any
@@ -155,7 +147,7 @@ class Drafter:
         from hermes_memory_pgvector.values import AddMemory, RemoveMemory, ReplaceMemory, RowOrigin
 
         common: dict[str, Any] = {"when": when, "written_by": RowOrigin.OPERATOR}
-        theme, target = self.draft.theme, each.target
+        theme, target = self.theme, each.target
         marks: dict[str, Any] = (
             {"metadata": self._metadata} if each.new is None else self._marks(past.former.get(each.new))
         )
@@ -183,7 +175,7 @@ class Drafter:
 
         # The host takes a second copy for the same entry.
         is_there = any(each.content == new for each in self._files[found.path])
-        self.draft.exchanges.setdefault(found.path, []).append(Exchange(found, None if is_there else new))
+        self.exchanges.setdefault(found.path, []).append(Exchange(found, None if is_there else new))
 
     def _standing(self, entry: Entry | None, target: Target) -> dict[str, Standing]:
         """Where an entry stands in the files of homes here that hold it."""
@@ -218,7 +210,7 @@ class Drafter:
         ]
 
 
-def carry_out(memory: Memory, draft: Draft, action: str, subject: str) -> list[Note]:
+def carry_out(memory: Memory, draft: Drafter, action: str, subject: str) -> list[Note]:
     """Note who does it, change the files and record the operations; what is still to come, in words.
 
     Nothing is changed before the database has taken the note. Once the journal has the operations it is done, whatever

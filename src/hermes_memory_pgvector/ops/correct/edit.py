@@ -35,9 +35,8 @@ def edit(memory: Memory, *, id: RecordName, text: str, theme: str | None, execut
         known = past(connection, row.theme, row.target)
         if row.content not in known.now:
             raise CareError(f"{id} has changed meanwhile; look at it again")
-        drafter = Drafter(memory, connection, row.theme, {"command": "edit", "edits": row.id})
-        drafter.change(known, [Rewording(row.target, row.content, new)])
-    draft = drafter.draft
+        draft = Drafter(memory, connection, row.theme, {"command": "edit", "edits": row.id})
+        draft.change(known, [Rewording(row.target, row.content, new)])
     executed = execute and bool(draft.operations)
     return draft.plan(executed=executed, notes=carry_out(memory, draft, "edit", str(id)) if executed else ())
 

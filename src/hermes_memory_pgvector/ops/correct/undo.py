@@ -35,12 +35,11 @@ def undo(
         raise UsageError("name an event (e5), or a time and a theme: --to 2h --theme market")
     with memory.reading(theme) as connection:
         if event is not None:
-            drafter = _event(memory, connection, event, theme)
+            draft = _event(memory, connection, event, theme)
         else:
             assert to is not None
             assert theme is not None
-            drafter = _time(memory, connection, theme, to)
-    draft = drafter.draft
+            draft = _time(memory, connection, theme, to)
     executed = execute and bool(draft.operations)
     subject = f"event {event}" if to is None else to.astimezone(UTC).isoformat(timespec="seconds")
     notes = carry_out(memory, draft, "undo", subject) if executed else []
@@ -74,12 +73,12 @@ def _event(memory: Memory, connection: Connection, event: RecordName, theme: str
         )
     drafter = Drafter(memory, connection, own_theme, {"command": "undo", "undoes": event.number})
     drafter.change(known, _paired(target, came, gone))
-    if drafter.draft.left:
+    if drafter.left:
         # All of it, or nothing: half an event undone is another event.
-        drafter.draft.operations.clear()
-        drafter.draft.exchanges.clear()
-        drafter.draft.changes.clear()
-        drafter.draft.memories = 0
+        drafter.operations.clear()
+        drafter.exchanges.clear()
+        drafter.changes.clear()
+        drafter.memories = 0
     return drafter
 
 

@@ -75,3 +75,11 @@ WITH copied AS (
     ORDER BY id
     RETURNING 1
 ) SELECT count(*) FROM copied
+
+
+-- unknown_columns --
+-- the columns of a table that hold anything but what is known; generated ones follow from the others
+SELECT attname::text FROM pg_attribute
+WHERE attrelid = %(table)s::text::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
+  AND attname <> ALL (%(known)s::text[])
+ORDER BY attnum

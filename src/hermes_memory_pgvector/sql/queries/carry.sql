@@ -8,15 +8,6 @@ JOIN memory_entries AS memory
  AND hermes_digest(memory.content) = hermes_digest(asked.content);
 
 
--- held_turns --
--- Which of these turns are stored? Arrays of equal length: themes, session_ids, digests (hex), ordinals.
-SELECT asked.place::integer, turn.id
-FROM unnest(%(themes)s::text[], %(session_ids)s::text[], %(digests)s::text[], %(ordinals)s::integer[])
-     WITH ORDINALITY AS asked (theme, session_id, digest, ordinal, place)
-JOIN conversations AS turn ON turn.agent_identity = asked.theme AND turn.session_id = asked.session_id
- AND turn.digest = decode(asked.digest, 'hex') AND turn.ordinal = asked.ordinal;
-
-
 -- held_words --
 -- The stored turns that say the words of each of these, and whether the user has taken them back.
 --
