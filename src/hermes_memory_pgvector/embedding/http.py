@@ -1,8 +1,9 @@
-"""A small HTTP client for one origin; every call ends by its deadline, because the watchdog cuts its socket then.
+"""A small HTTP client for one origin; every call ends by its deadline, whatever the resolver or the server do.
 
+The work is done by a thread: looking up a name cannot be interrupted, and a server may send an answer byte by byte.
+Whoever is late cuts the connection and leaves. The breaker keeps callers from what hangs, so few threads do.
 Redirects are not followed; proxies from the environment are ignored; bodies have a cap; a few idle connections are kept
-and checked before reuse. getaddrinfo cannot be interrupted and may hang for as long as the resolver does: a daemon
-thread does the lookup. The breaker keeps callers from a dead resolver, so that few of them hang.
+and checked before reuse.
 """
 
 from __future__ import annotations
@@ -13,21 +14,17 @@ import socket
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
 from queue import Empty, SimpleQueue
-from typing import Any
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.embedding.url import Endpoint, is_localhost
+from hermes_memory_pgvector.embedding.url import Endpoint
 from hermes_memory_pgvector.errors import EmbeddingRejected, EmbeddingUnavailable, ThreadUnavailable
 from hermes_memory_pgvector.fork import renew_after_fork
 from hermes_memory_pgvector.service import start_thread
-from hermes_memory_pgvector.watchdog import WATCHDOG
 
 MAX_IDLE = 4
 _CHUNK_BYTES = 64 * 1024
-Address = tuple[int, tuple[Any, ...]]
-"""Address family and what `connect` takes for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,59 +52,80 @@ class HttpClient:
             **headers,
         }
         self._tls: ssl.SSLContext | None = None
+        # Taking and adding are atomic: there is no lock that a fork could leave held.
         self._idle: list[HTTPConnection] = []
         renew_after_fork(self)
 
     def post(self, target: str, content: bytes, deadline: Deadline, max_body: int) -> Reply:
         """The answer to one POST; the body is read only when the status is a success."""
-        while (kept := self._take()) is not None:
-            if not is_quiet(kept):
-                kept.close()
-                continue
+        used: list[HTTPConnection] = []
+        answers: SimpleQueue[Reply | BaseException] = SimpleQueue()
+
+        def ask() -> None:
             try:
-                return self._exchange(kept, target, content, deadline, max_body)
-            except _Unanswered:
-                # The server may have closed the kept connection just as the request left: that says nothing about it.
-                if deadline.is_over:
-                    raise
-                break
-        return self._exchange(self._connect(deadline), target, content, deadline, max_body)
+                answers.put(self._answer(used, target, content, deadline, max_body))
+            except BaseException as error:  # noqa: BLE001 - the caller raises it
+                answers.put(error)
+
+        try:
+            start_thread(ask, "hermes-pgvector-embed")
+            answer = answers.get(timeout=deadline.remaining())
+        except ThreadUnavailable as error:
+            raise EmbeddingUnavailable(f"{error} to ask {self._endpoint.origin}") from None
+        except Empty:
+            for each in used:
+                with contextlib.suppress(OSError, AttributeError):
+                    each.sock.shutdown(socket.SHUT_RDWR)
+            raise self._late() from None
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
 
     def close(self) -> None:
         """Close the idle connections."""
-        while (connection := self._take()) is not None:
-            connection.close()
+        while self._idle:
+            with contextlib.suppress(IndexError):
+                self._idle.pop().close()
 
     def after_fork_in_child(self) -> None:
         """The parent goes on using its connections; the child closes its copies and opens its own."""
         self.close()
 
-    def _take(self) -> HTTPConnection | None:
-        # Taking and adding are atomic: there is no lock that a fork could leave held.
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return None
+    def _late(self) -> EmbeddingUnavailable:
+        return EmbeddingUnavailable(f"{self._endpoint.origin} did not answer in time")
 
-    def _connect(self, deadline: Deadline) -> HTTPConnection:
-        sock = dial(self._endpoint.host, self._endpoint.port, deadline)
+    def _answer(
+        self, used: list[HTTPConnection], target: str, content: bytes, deadline: Deadline, max_body: int
+    ) -> Reply:
+        used += self._kept()
+        for kept in used:
+            # The server may have closed it just as the request left: that says nothing about the server.
+            with contextlib.suppress(_Unanswered):
+                return self._exchange(kept, target, content, deadline, max_body)
+        used.append(self._connected(deadline))
+        return self._exchange(used[-1], target, content, deadline, max_body)
+
+    def _kept(self) -> list[HTTPConnection]:
+        """An idle connection that can be used again, if there is one."""
+        with contextlib.suppress(IndexError):
+            while not is_quiet(found := self._idle.pop()):
+                found.close()
+            return [found]
+        return []
+
+    def _connected(self, deadline: Deadline) -> HTTPConnection:
+        """A new connection; a dead address leaves time for the next."""
+        host, port, share = self._endpoint.host, self._endpoint.port, max(deadline.remaining() / 2, 0.001)
         try:
             if self._endpoint.scheme == "https":
-                if self._tls is None:
-                    self._tls = ssl.create_default_context()
-                # The handshake honours the socket's timeout as a whole, however many messages it takes.
-                sock.settimeout(max(deadline.remaining(), 0.001))
-                sock = self._tls.wrap_socket(sock, server_hostname=self._endpoint.host)
-            # From here on the watchdog ends every wait.
-            sock.settimeout(None)
-        except OSError as error:
-            sock.close()
-            raise EmbeddingUnavailable(
-                f"no TLS connection to {self._endpoint.origin} ({type(error).__name__})"
-            ) from None
-        connection = HTTPConnection(self._endpoint.host, self._endpoint.port)
-        connection.sock = sock
-        # It would look up the name by itself, for as long as that takes.
+                self._tls = self._tls or ssl.create_default_context()
+                connection: HTTPConnection = HTTPSConnection(host, port, timeout=share, context=self._tls)
+            else:
+                connection = HTTPConnection(host, port, timeout=share)
+            connection.connect()
+        except (OSError, UnicodeError) as error:
+            raise EmbeddingUnavailable(f"no connection to {self._endpoint.origin} ({type(error).__name__})") from None
+        # It would open itself again, with another time.
         connection.auto_open = 0
         return connection
 
@@ -117,22 +135,17 @@ class HttpClient:
         origin = self._endpoint.origin
         has_answered = may_keep = False
         try:
-            with WATCHDOG.watching(connection.sock.fileno(), deadline):
-                connection.request("POST", target, content, self._headers)
-                with connection.getresponse() as response:
-                    has_answered = True
-                    is_success = 200 <= response.status < 300
-                    body = self._read(response, max_body) if is_success else b""
-                    # An answer without a length that is cut looks as if it had ended.
-                    if deadline.is_over:
-                        raise TimeoutError
-                    may_keep = is_success and not response.will_close
-                    return Reply(response.status, body)
-        except ThreadUnavailable as error:
-            raise EmbeddingUnavailable(f"{error} to watch the connection to {origin}") from None
+            connection.sock.settimeout(max(deadline.remaining(), 0.001))
+            connection.request("POST", target, content, self._headers)
+            with connection.getresponse() as response:
+                has_answered = True
+                is_success = 200 <= response.status < 300
+                body = self._read(response, max_body) if is_success else b""
+                may_keep = is_success and not response.will_close
+                return Reply(response.status, body)
+        except TimeoutError:
+            raise self._late() from None
         except (OSError, HTTPException) as error:
-            if deadline.is_over:
-                raise EmbeddingUnavailable(f"{origin} did not answer in time") from None
             if not isinstance(error, (OSError, IncompleteRead)):
                 raise EmbeddingRejected(f"{origin} does not answer in HTTP ({type(error).__name__})") from None
             kind = EmbeddingUnavailable if has_answered else _Unanswered
@@ -166,56 +179,3 @@ def is_quiet(connection: HTTPConnection) -> bool:
         return not poll.poll(0)
     except (OSError, ValueError):
         return False
-
-
-def _addresses(host: str, port: int, flags: int = 0) -> list[Address]:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
-    return [(family, address) for family, _, _, _, address in found]
-
-
-def _resolve(host: str, port: int, deadline: Deadline) -> list[Address]:
-    if is_localhost(host):
-        return [(socket.AF_INET, ("127.0.0.1", port)), (socket.AF_INET6, ("::1", port, 0, 0))]
-    with contextlib.suppress(OSError, UnicodeError):
-        return _addresses(host, port, socket.AI_NUMERICHOST)
-    found: SimpleQueue[list[Address]] = SimpleQueue()
-
-    def look_up() -> None:
-        try:
-            found.put(_addresses(host, port))
-        except (OSError, UnicodeError):
-            found.put([])
-
-    try:
-        start_thread(look_up, "hermes-pgvector-lookup")
-        addresses = found.get(timeout=deadline.remaining())
-    except ThreadUnavailable as error:
-        raise EmbeddingUnavailable(f"{error} to look up {host}") from None
-    except Empty:
-        raise EmbeddingUnavailable(f"the name {host} was not resolved in time") from None
-    if not addresses:
-        raise EmbeddingUnavailable(f"the name {host} cannot be resolved")
-    return addresses
-
-
-def dial(host: str, port: int, deadline: Deadline) -> socket.socket:
-    """A connected socket; each address gets a share of the time left, so that a dead one leaves time for the next."""
-    addresses = _resolve(host, port, deadline)
-    reason = "no address"
-    for tried, (family, address) in enumerate(addresses):
-        share = deadline.remaining() / (len(addresses) - tried)
-        if share <= 0:
-            raise EmbeddingUnavailable(f"connecting to {host} took too long")
-        sock = None
-        try:
-            sock = socket.socket(family, socket.SOCK_STREAM)
-            sock.settimeout(share)
-            sock.connect(address)
-            # Without this the last part of a request may wait until the first is acknowledged.
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return sock
-        except OSError as error:
-            reason = type(error).__name__
-            if sock is not None:
-                sock.close()
-    raise EmbeddingUnavailable(f"no connection to {host} port {port} ({reason})")

@@ -38,18 +38,13 @@ class Endpoint:
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
-            return is_localhost(self.host)
+            return self.host == "localhost" or self.host.endswith(".localhost")
 
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _REFERENCE = re.compile(r"\$\{\w*\}")
 _CREDENTIAL_NAME = re.compile(r"key|token|secret|passw|pwd|credential|signature|^(?:auth|sig|code)", re.IGNORECASE)
 _USE_THE_VARIABLE = "name a variable in embed_api_key_env instead"
-
-
-def is_localhost(host: str) -> bool:
-    """Whether the name means this machine, without a lookup."""
-    return host == "localhost" or host.endswith(".localhost")
 
 
 def parse_endpoint(url: str) -> Endpoint:
