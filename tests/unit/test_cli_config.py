@@ -159,7 +159,7 @@ def test_a_protocol_without_an_endpoint_is_refused_until_there_is_one(commands: 
     assert (commands.home / "config.yaml").read_text(encoding="utf-8") == FILE
     done = commands.call("config", "set", "embed_url", "http://127.0.0.1:9/v1")
     assert done.code == 0
-    assert "the embedder does not work with this: no connection to 127.0.0.1 port 9" in " ".join(done.out.split())
+    assert "the embedder does not work with this: no connection to http://127.0.0.1:9" in " ".join(done.out.split())
     assert commands.call("config", "set", "embed_protocol", "openai").code == 0
 
 
