@@ -43,16 +43,6 @@ def boot_id() -> str:
     return _mac_boot() if IS_MAC else ""
 
 
-def start_of(pid: int) -> str:
-    """The start time of a process: a pid is used again after its process has ended."""
-    if not IS_LINUX:
-        return ""
-    try:
-        return (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return ""
-
-
 def works_in(pid: int, folder: Path) -> bool | None:
     """Whether a folder is a process's working directory; None when the system does not say."""
     if not IS_LINUX:

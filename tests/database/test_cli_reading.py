@@ -15,7 +15,7 @@ from hermes_memory_pgvector.breaker import Breaker
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import Journal, Urgency, codec
 from hermes_memory_pgvector.ops.fleet import journal
-from hermes_memory_pgvector.runtime import status_file
+from hermes_memory_pgvector.runtime import processes
 from hermes_memory_pgvector.values import AddMemory, AddTurn, Moment, RemoveMemory
 from testing.command import PROGRAM, Commands, with_password
 from testing.embed_server import EmbedServer
@@ -77,14 +77,17 @@ def test_status_shows_live_processes_and_what_they_miss(commands: Commands) -> N
     breaker = Breaker("database writes", threshold=1)
     breaker.failed("Postgres cannot be reached")
     folder = commands.home / "pgvector"
-    status_file.publish(folder, status_file.snapshot([breaker.status()], writer_stored=1234, refused_turns=2))
+    journal = Journal(folder / "journal", max_bytes=1_000_000)
+    journal.open()
+    journal.tell(processes.text_of_now([breaker.status()], writer_stored=1234, refused_turns=2))
     done = commands.call("status")
     assert "1,234" in done.out
     assert "database writes: Postgres cannot be reached" in done.out
     assert "2 writes refused" in done.out
     found = [check for check in commands.call("doctor", "--json").json["checks"] if check["name"] == "processes"]
     assert [check["level"] for check in found] == ["warning"]
-    status_file.withdraw(folder)
+    journal.close(Deadline.after(5))
+    assert not processes.read_all(folder / "journal")
 
 
 def test_recall_finds_by_words_and_after_backfill_by_meaning(commands: Commands, database: Database) -> None:

@@ -20,7 +20,8 @@ from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import Journal
 from hermes_memory_pgvector.postgres.pool import Pool
-from hermes_memory_pgvector.runtime import heartbeat, status_file
+from hermes_memory_pgvector.runtime import heartbeat
+from hermes_memory_pgvector.runtime.processes import text_of_now
 from hermes_memory_pgvector.store import processes
 from hermes_memory_pgvector.store.processes import Process
 from testing.agent import AgentHome
@@ -217,8 +218,9 @@ def test_without_the_database_this_machine_still_says_how_it_is(database: Databa
     runtime, password = with_password(database.runtime_dsn)
     commands = Commands(tmp_path, [password])
     commands.configure(dsn=runtime, embed_url="http://127.0.0.1:9/")
-    shot = status_file.snapshot([], writer_waiting=12)
-    status_file.publish(commands.home / "pgvector", shot)
+    at_work = Journal(commands.home / "pgvector" / "journal", max_bytes=1_000_000)
+    at_work.open()
+    at_work.tell(text_of_now([], writer_waiting=12))
     commands.configure(dsn="host=127.0.0.1 port=9 dbname=x user=y connect_timeout=2", embed_url="http://127.0.0.1:9/")
     done = commands.call("metrics")
     assert done.code == 0

@@ -321,6 +321,6 @@ def test_short_turns_are_counted_where_status_reads_it(agent_home: AgentHome, ru
 
     def told() -> int:
         agent_home.engine.status.publish()
-        return journals.report(agent_home.path, None).short_turns
+        return journals.report(agent_home.path, None).of_processes("short_turns")
 
     wait_until(lambda: told() == short)

@@ -18,7 +18,9 @@ from typing import Any
 import pytest
 from docs.pages import ROOT, page
 
-from hermes_memory_pgvector.runtime import status_file
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.journal import Journal
+from hermes_memory_pgvector.runtime import processes
 from testing.command import PROGRAM, Commands, Finished
 from testing.environments import BASE
 from testing.terminal import on_terminal
@@ -113,11 +115,14 @@ def test_it_is_not_taken_out_under_a_running_process(tmp_path: Path) -> None:
     commands = Commands(tmp_path)
     folder = commands.home / "pgvector"
     folder.mkdir(parents=True)
-    status_file.publish(folder, status_file.snapshot([]))
+    journal = Journal(folder / "journal", max_bytes=1_000_000)
+    journal.open()
+    journal.tell(processes.text_of_now([]))
     done = commands.run("uninstall", "--purge", "--execute")
     assert done.code == 1
     assert f"{os.getpid()} still uses this memory" in done.err
     assert folder.is_dir()
+    journal.close(Deadline.after(5))
 
 
 def hermes(commands: Commands, *arguments: str) -> str:

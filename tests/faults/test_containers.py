@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from hermes_memory_pgvector.runtime import status_file
+from hermes_memory_pgvector.runtime import processes
 from testing.agent import PREAMBLE, AgentHome
 from testing.faulty import expect
 from testing.waiting import wait_until
@@ -61,24 +61,9 @@ def test_two_processes_that_are_both_pid_1_share_a_journal_folder(home: AgentHom
         home.engine.writer.wake()
         wait_until(lambda: home.engine.writer._visited_at)
         expect(home, 3, 4)
-        folder = home.engine.folder
-        pids = wait_until(lambda: [each.pid for each in status_file.read_all(folder)].count(1) == 2 or None)
+        folder = home.engine.journal.directory
+        pids = wait_until(lambda: [each.pid for each in processes.read_all(folder)].count(1) == 2 or None)
         assert pids
         end(keeper)
         expect(home, 1, 2, 3, 4)
         end(writer)
-
-
-def test_a_process_in_another_namespace_that_has_long_been_silent_is_not_listed(home: AgentHome) -> None:
-    with start(home, WRITES, "1") as child:
-        assert said(child) == "written"
-        home.provider()
-        folder = home.engine.folder
-        wait_until(lambda: any(each.pid == 1 for each in status_file.read_all(folder)))
-        (path,) = (folder / status_file.FOLDER_NAME).glob("1-*.json")
-        text = path.read_text()
-        end(child)
-    silent = {**json.loads(text), "updated": json.loads(text)["updated"] - 3600}
-    path.write_text(json.dumps(silent))
-    assert all(each.pid != 1 for each in status_file.read_all(folder))
-    assert not path.exists()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hermes_memory_pgvector import hook_guard
-from hermes_memory_pgvector.runtime import status_file
+from hermes_memory_pgvector.runtime import processes
 from testing.agent import AgentHome
 from testing.command import Commands
 from testing.faulty import expect, say
@@ -136,7 +136,7 @@ def test_while_nobody_knows_who_speaks_nothing_goes_into_another_theme(
 
     def told() -> str:
         home.engine.tasks.wake()
-        return " ".join(shot.latest_failure for shot in status_file.read_all(home.path / "pgvector"))
+        return " ".join(shot.latest_failure for shot in processes.read_all(home.engine.journal.directory))
 
     assert "cannot be read" in wait_until(told)
     commands = Commands(tmp_path)

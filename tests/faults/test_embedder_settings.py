@@ -21,7 +21,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import local
 from hermes_memory_pgvector.embedding.configured import setting_fault
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
-from hermes_memory_pgvector.runtime import status_file
+from hermes_memory_pgvector.runtime import processes
 from hermes_memory_pgvector.runtime.engine import Engine
 from hermes_memory_pgvector.runtime.registry import close_all, engine_for
 from hermes_memory_pgvector.server.server import EmbeddedPostgres
@@ -271,12 +271,12 @@ def test_a_live_process_shows_the_fault_in_its_file(home: Home) -> None:
 
     def reasons() -> str:
         home.engine.tasks.wake()
-        shots = status_file.read_all(home.engine.folder)
-        return " ".join(breaker.reason for shot in shots for breaker in shot.open_breakers)
+        told = processes.read_all(home.engine.journal.directory)
+        return " ".join(breaker.reason for each in told for breaker in each.open_breakers)
 
     assert "embed_url" in wait_until(reasons)
     assert CANARY not in "".join(
-        path.read_text(errors="replace") for path in home.engine.folder.rglob("*.json") if path.is_file()
+        path.read_text(errors="replace") for path in home.engine.folder.rglob("*.lock") if path.is_file()
     )
 
 

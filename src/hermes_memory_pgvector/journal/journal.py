@@ -162,6 +162,12 @@ class Journal(Reader):
         if self._appender.failed_syncs != failed or self._appender.sync_lag():
             raise JournalError("the journal could not be synced")
 
+    def tell(self, text: bytes) -> None:
+        """Say how this process is doing, where other processes look."""
+        lock = self._lock
+        if lock is not None:
+            lock.tell(text)
+
     @property
     def writer(self) -> str:
         """This process's id in the directory."""

@@ -1,8 +1,9 @@
 """Who a writer is, and whether its process lives.
 
 A writer's id is made once and never used again. Its lock file carries an flock for as long as the process lives; the
-kernel drops it however the process ends. After a fork the child closes what it inherited without unlocking: the lock
-belongs to the parent. Where locks do not exclude, nobody is taken for dead.
+kernel drops it however the process ends. Meanwhile the file holds what the process tells of itself. After a fork the
+child closes what it inherited without unlocking: the lock belongs to the parent. Where locks do not exclude, nobody is
+taken for dead.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from hermes_memory_pgvector.fork import hold_during_fork
 
 WRITER_ID = re.compile(r"[0-9a-f]{11}-[0-9a-f]{16}")
 _CLOEXEC_NOFOLLOW = os.O_CLOEXEC | os.O_NOFOLLOW
+_MOST_TOLD = 64 * 1024
 
 
 class _OpenLocks:
@@ -81,9 +83,13 @@ class WriterLock:
     def take(cls, directory: Path, writer: str, *, create: bool) -> WriterLock | None:
         """Take the lock of a writer that may be dead; None while its process lives or when the file is gone."""
         try:
-            return cls._open(directory / f"{writer}.lock", os.O_CREAT if create else 0)
+            lock = cls._open(directory / f"{writer}.lock", os.O_CREAT if create else 0)
         except FileNotFoundError:
             return None
+        if lock is not None:
+            # What a dead process told counts no longer.
+            lock.tell(b"")
+        return lock
 
     @classmethod
     def _open(cls, path: Path, flags: int) -> WriterLock | None:
@@ -95,6 +101,13 @@ class WriterLock:
                 return None
             _open_locks.descriptors.add(fd)
             return cls(path, fd, excludes=excludes is True)
+
+    def tell(self, text: bytes) -> None:
+        """Put into the file what the process tells of itself; a disk that is full keeps it as it is."""
+        with _open_locks.guard, contextlib.suppress(OSError):
+            if self._fd >= 0 and self._pid == os.getpid():
+                os.pwrite(self._fd, text, 0)
+                os.ftruncate(self._fd, len(text))
 
     def unlink(self) -> None:
         """Remove the file while it is held; whoever opened it before finds out that it is gone."""
@@ -109,6 +122,19 @@ class WriterLock:
             _open_locks.descriptors.discard(fd)
             with contextlib.suppress(OSError):
                 fcntl.flock(fd, fcntl.LOCK_UN)
+            os.close(fd)
+
+
+def told(directory: Path, writer: str) -> bytes | None:
+    """What the process that holds a writer's lock tells of itself; None once it has ended."""
+    with _open_locks.guard:
+        try:
+            fd = os.open(directory / f"{writer}.lock", os.O_RDONLY | _CLOEXEC_NOFOLLOW)
+        except OSError:
+            return None
+        try:
+            return os.pread(fd, _MOST_TOLD, 0) if _try_exclusive(fd) is False else None
+        finally:
             os.close(fd)
 
 

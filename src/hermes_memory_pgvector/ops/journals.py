@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector.config.settings import MEBIBYTE
 from hermes_memory_pgvector.config.settings_file import data_folder
-from hermes_memory_pgvector.runtime import refusals, status_file
+from hermes_memory_pgvector.runtime import processes, refusals
 from hermes_memory_pgvector.terminal.amounts import count, seconds
 from hermes_memory_pgvector.terminal.operation import Note
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from hermes_memory_pgvector.journal import Record
+    from hermes_memory_pgvector.runtime.processes import ProcessStatus
     from hermes_memory_pgvector.runtime.refusals import LeftBehind
-    from hermes_memory_pgvector.runtime.status_file import Snapshot
 
 FOLDER_NAME = "journal"
 UNNAMED = "a process that has just started"
@@ -46,7 +46,7 @@ class JournalReport:
     writers: tuple[WriterDepth, ...]
     damaged: int
     bytes_on_disk: int
-    processes: tuple[Snapshot, ...]
+    processes: tuple[ProcessStatus, ...]
     left: LeftBehind | None = None
     """Refused writes of processes that have ended."""
 
@@ -65,40 +65,9 @@ class JournalReport:
         """How many journals wait for a process of a newer version of this package."""
         return sum(each.for_newer for each in self.writers)
 
-    @property
-    def short_turns(self) -> int:
-        """How many turns live processes have left out because they were too short."""
-        return sum(each.short_turns for each in self.processes)
-
-    @property
-    def refused(self) -> int:
-        """How many writes live processes refused because the journal could not take them."""
-        return sum(each.refused_turns + each.refused_memories for each in self.processes)
-
-    @property
-    def refused_waiting(self) -> int:
-        """How many of them are still to be recovered."""
-        return sum(each.refused_waiting for each in self.processes)
-
-    @property
-    def refused_recovered(self) -> int:
-        """How many of them were recovered."""
-        return sum(each.refused_recovered for each in self.processes)
-
-    @property
-    def refused_lost(self) -> int:
-        """How many did not fit in memory either."""
-        return sum(each.refused_lost for each in self.processes)
-
-    @property
-    def stored_again(self) -> int:
-        """How many records were stored again because the database went back to an earlier state."""
-        return sum(each.writer_again for each in self.processes)
-
-    @property
-    def gone(self) -> int:
-        """Of how many journals records were neither in the database nor in their files when it did."""
-        return sum(each.writer_gone for each in self.processes)
+    def of_processes(self, name: str) -> int:
+        """What the live processes have counted together."""
+        return sum(getattr(each, name) for each in self.processes)
 
     @property
     def sync_lag_seconds(self) -> float:
@@ -112,14 +81,14 @@ class JournalReport:
             "oldest_age_seconds": round(self.oldest_age_seconds, 3),
             "sync_lag_seconds": round(self.sync_lag_seconds, 3),
             "for_newer_version": self.for_newer,
-            "short_turns": self.short_turns,
-            "refused": self.refused,
-            "refused_waiting": self.refused_waiting,
-            "refused_recovered": self.refused_recovered,
-            "refused_lost": self.refused_lost,
+            "short_turns": self.of_processes("short_turns"),
+            "refused": self.of_processes("refused_turns") + self.of_processes("refused_memories"),
+            "refused_waiting": self.of_processes("refused_waiting"),
+            "refused_recovered": self.of_processes("refused_recovered"),
+            "refused_lost": self.of_processes("refused_lost"),
             "refused_left": 0 if self.left is None else self.left.count,
-            "stored_again": self.stored_again,
-            "gone": self.gone,
+            "stored_again": self.of_processes("writer_again"),
+            "gone": self.of_processes("writer_gone"),
             "damaged": self.damaged,
             "bytes_on_disk": self.bytes_on_disk,
         }
@@ -129,13 +98,13 @@ def report(home: Path, marks: dict[str, int] | None) -> JournalReport:
     """The state of all journals; without watermarks (`marks` None) everything on disk counts as waiting."""
     from hermes_memory_pgvector.journal import Journal
 
-    folder = data_folder(home)
-    live = tuple(status_file.read_all(folder))
-    left = refusals.left(folder)
-    if not (folder / FOLDER_NAME).is_dir():
-        return JournalReport((), 0, 0, live, left)
-    journal = Journal(folder / FOLDER_NAME, max_bytes=MEBIBYTE)
-    owners = {each.journal_writer: f"{each.command} {each.pid}" for each in live}
+    folder = folder_of(home)
+    left = refusals.left(data_folder(home))
+    if not folder.is_dir():
+        return JournalReport((), 0, 0, (), left)
+    live = tuple(processes.read_all(folder))
+    journal = Journal(folder, max_bytes=MEBIBYTE)
+    owners = {each.journal_writer: each.name for each in live}
     found = []
     for writer in journal.writers():
         mark = (marks or {}).get(writer, 0)
@@ -149,35 +118,36 @@ def report(home: Path, marks: dict[str, int] | None) -> JournalReport:
 
 def oddities(report: JournalReport) -> Iterator[Note]:
     """What hardly ever happens to a journal, and what helps."""
-    if report.short_turns:
-        told = f"{count(report.short_turns, 'turn')} too short to be stored, since the processes started"
-        yield Note("note", f"{told}: turn_min_chars and turn_rule decide")
+    told = report.totals()
+    if told["short_turns"]:
+        text = f"{count(told['short_turns'], 'turn')} too short to be stored, since the processes started"
+        yield Note("note", f"{text}: turn_min_chars and turn_rule decide")
     if report.for_newer:
         text = f"{count(report.for_newer, 'journal')} with records of a newer version of this package"
         yield Note("warning", text, "they are kept; upgrade this installation and start hermes to store them")
-    if report.refused:
-        told = f"{count(report.refused, 'write')} refused, for the journal or its disk was full"
-        away = {each.name.rpartition("to ")[2] for shot in report.processes for each in shot.open_breakers}
-        told += "".join(f", as it waits for {name}" for name in sorted(away) if name.startswith("bucket "))
-        done = f"{report.refused_recovered} recovered, {report.refused_waiting} waiting, {report.refused_lost} lost"
+    if told["refused"]:
+        waiting, lost = told["refused_waiting"], told["refused_lost"]
+        text = f"{count(told['refused'], 'write')} refused, for the journal or its disk was full"
+        away = {each.name.rpartition("to ")[2] for process in report.processes for each in process.open_breakers}
+        text += "".join(f", as it waits for {name}" for name in sorted(away) if name.startswith("bucket "))
+        done = f"{told['refused_recovered']} recovered, {waiting} waiting, {lost} lost"
         hint = "free some disk space or raise journal_max_mb; keep the processes running until then"
-        settled = not report.refused_waiting and not report.refused_lost
-        yield Note("note" if settled else "warning", f"{told}: {done}", "" if settled else hint)
+        yield Note("warning" if waiting or lost else "note", f"{text}: {done}", hint if waiting or lost else "")
     if report.left is not None:
         fix = refusals.command(report.left)
         yield Note("warning", refusals.sentence(report.left), f"hermes-pgvector {fix}" if fix else "")
-    if report.stored_again or report.gone:
-        again = f"{count(report.stored_again, 'record')} stored again from the journal"
-        lost = f", {count(report.gone, 'journal')} has lost records" if report.gone else ""
-        text = f"the database has gone back to an earlier state: {again}{lost}"
-        hint = "if it was restored from a dump and there is a newer one, restore that" if report.gone else ""
-        yield Note("warning" if report.gone else "note", text, hint)
+    if told["stored_again"] or told["gone"]:
+        again = f"{count(told['stored_again'], 'record')} stored again from the journal"
+        gone = f", {count(told['gone'], 'journal')} has lost records" if told["gone"] else ""
+        hint = "if it was restored from a dump and there is a newer one, restore that" if gone else ""
+        text = f"the database has gone back to an earlier state: {again}{gone}"
+        yield Note("warning" if gone else "note", text, hint)
     if report.damaged:
         text = f"{count(report.damaged, 'damaged segment')} of the journal kept aside"
         yield Note("warning", text, "check the disk; remove the *.damaged files when you are done")
 
 
-def troubles(shot: Snapshot) -> Iterator[str]:
+def troubles(shot: ProcessStatus) -> Iterator[str]:
     """What a process complains of."""
     for breaker in shot.open_breakers:
         since = f" since {seconds(max(0.0, time.time() - breaker.since))}" if breaker.since else ""
@@ -212,18 +182,12 @@ def writers(home: Path) -> list[str]:
 
 def living(home: Path) -> list[str]:
     """The journals of a home whose processes live."""
-    from hermes_memory_pgvector.journal.lock import WriterLock
+    from hermes_memory_pgvector.journal.lock import told
     from hermes_memory_pgvector.journal.segment import list_directory
 
     folder = folder_of(home)
-    found = []
-    for writer in sorted(list_directory(folder).locks) if folder.is_dir() else ():
-        lock = WriterLock.take(folder, writer, create=False)
-        if lock is not None:
-            lock.release()
-        elif (folder / f"{writer}.lock").exists():
-            found.append(writer)
-    return found
+    locks = sorted(list_directory(folder).locks) if folder.is_dir() else ()
+    return [writer for writer in locks if told(folder, writer) is not None]
 
 
 def users_of(home: Path) -> list[str]:
@@ -231,7 +195,7 @@ def users_of(home: Path) -> list[str]:
 
     One that has just started has not said who it is yet, but holds the lock of its journal from its first write on.
     """
-    named = [f"{each.command} {each.pid}" for each in status_file.read_all(data_folder(home))]
+    named = [each.name for each in processes.read_all(folder_of(home))]
     return named or [UNNAMED] * bool(living(home))
 
 

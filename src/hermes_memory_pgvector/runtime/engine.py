@@ -218,7 +218,6 @@ class Engine:
             meters=meters,
         )
         self.status = Status(
-            self.folder,
             self.journal,
             self.refusals,
             self.writer,
@@ -271,7 +270,7 @@ class Engine:
                 "recall log": self._keep_recall_log.run,
                 "sweep": Sweep(self.pool, self.writer, settings, self.home_id, self._former_homes(settings)).run,
                 "connections": tasks.ReapConnections(self.pool).run,
-                "process file": self.status.publish,
+                "status": self.status.publish,
                 "heartbeat": self._heartbeat.run,
             },
             database=settings.dsn,
@@ -419,7 +418,6 @@ class Engine:
             self.watch_undo.finish(deadline)
             self._heartbeat.end(deadline)
             self.tasks.stop(deadline)
-            self.status.withdraw()
         self._keep_recall_log.flush(deadline)
         self.journal.rest(deadline)
         self.refusals.leave()
@@ -431,7 +429,6 @@ class Engine:
             self.flush(deadline)
             self.watch_undo.finish(deadline)
             self._heartbeat.end(deadline)
-            self.status.withdraw()
         self._writers.close()
         self._upkeep.close()
         self.writer.stop(deadline)

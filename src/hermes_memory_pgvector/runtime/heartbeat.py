@@ -20,7 +20,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import MemoryPluginError
 from hermes_memory_pgvector.meters import Meters
 from hermes_memory_pgvector.postgres.pool import Pool
-from hermes_memory_pgvector.runtime.status_file import command
+from hermes_memory_pgvector.runtime.processes import command
 from hermes_memory_pgvector.store import processes
 
 FIRST_SECONDS = 15.0

@@ -1,10 +1,9 @@
-"""How a process is doing: its breakers, one sentence for the agent, and the file that `status` and `doctor` read."""
+"""How a process is doing: its breakers, one sentence for the agent, and what `status` and `doctor` read of it."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from hermes_memory_pgvector import hook_guard
@@ -12,7 +11,7 @@ from hermes_memory_pgvector.breaker import Breaker, BreakerStatus
 from hermes_memory_pgvector.embedding.configured import ConfiguredEmbedder
 from hermes_memory_pgvector.journal import Journal
 from hermes_memory_pgvector.meters import FAILED_HOOKS, LOST, RECOVERED, REFUSED, SEPARATOR
-from hermes_memory_pgvector.runtime import status_file
+from hermes_memory_pgvector.runtime import processes
 from hermes_memory_pgvector.runtime.refusals import Refusals
 from hermes_memory_pgvector.writer.embed_pending import Backlog
 from hermes_memory_pgvector.writer.writer import Writer
@@ -26,7 +25,6 @@ class Status:
 
     def __init__(
         self,
-        folder: Path,
         journal: Journal,
         refusals: Refusals,
         writer: Writer,
@@ -35,7 +33,6 @@ class Status:
         reads: Breaker,
         short_turns: Callable[[], int],
     ) -> None:
-        self._folder = folder
         self._journal = journal
         self._refusals = refusals
         self._writer = writer
@@ -63,7 +60,7 @@ class Status:
         return ""
 
     def publish(self) -> float:
-        """Write the file when something has changed, and at intervals; return the seconds until the next time."""
+        """Tell it when something has changed, and at intervals; return the seconds until the next time."""
         breakers, writer, backlog = self.breakers(), self._writer.status(), self._backlog.status()
         refused, failed = self._refusals.status(), hook_guard.failures()
         figures = (
@@ -78,7 +75,7 @@ class Status:
         now = time.monotonic()
         if figures != self._published[1] or now - self._published[0] >= PUBLISH_SECONDS:
             self._published = (now, figures)
-            shot = status_file.snapshot(
+            text = processes.text_of_now(
                 breakers,
                 writer_stored=writer.stored,
                 writer_waiting=writer.waiting,
@@ -95,10 +92,9 @@ class Status:
                 refused_lost=refused.lost,
                 failed_hooks=failed.count,
                 latest_failure=failed.latest,
-                journal_writer=self._journal.writer,
                 sync_lag_seconds=self._journal.sync_lag_seconds,
             )
-            status_file.publish(self._folder, shot)
+            self._journal.tell(text)
         return LOOK_SECONDS
 
     def state(self) -> Mapping[str, Any]:
@@ -134,7 +130,3 @@ class Status:
     def is_away(self) -> bool:
         """Whether the database takes nothing now, or nothing has been stored in it yet."""
         return self._writer.breaker.is_open or self._reads.is_open
-
-    def withdraw(self) -> None:
-        """Remove the file: this process is about to end."""
-        status_file.withdraw(self._folder)

@@ -1,4 +1,4 @@
-"""The processes at work: those of a home by their own files, those of a whole database by what each has told it."""
+"""The processes at work: those of a home by the locks they hold, those of a database by what they have told it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hermes_memory_pgvector.terminal.operation import column
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hermes_memory_pgvector.runtime.status_file import Snapshot
+    from hermes_memory_pgvector.runtime.processes import ProcessStatus
     from hermes_memory_pgvector.store.processes import Heard
 
 SILENT = "it was killed, or cannot reach the database"
@@ -41,12 +41,12 @@ class ProcessLine:
     counters: Mapping[str, float] | None = None
 
 
-def of_file(shot: Snapshot) -> ProcessLine:
-    """A process of this home, by its status file."""
+def of_file(shot: ProcessStatus) -> ProcessLine:
+    """A process of this home."""
     troubles = list(journals.troubles(shot))
     seen = datetime.fromtimestamp(shot.updated, UTC)
     return ProcessLine(
-        f"{shot.command} {shot.pid}", heard=amounts.ago(seen), stored=shot.writer_stored, waiting=shot.writer_waiting,
+        shot.name, heard=amounts.ago(seen), stored=shot.writer_stored, waiting=shot.writer_waiting,
         embedded=shot.backlog_embedded, state="in trouble" if troubles else "all well",
         trouble="; ".join(troubles), seen_at=seen,
     )  # fmt: skip

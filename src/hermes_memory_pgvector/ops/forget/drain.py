@@ -18,7 +18,7 @@ from hermes_memory_pgvector.config.settings_file import data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal.segment import list_directory
 from hermes_memory_pgvector.ops import journals, parts
-from hermes_memory_pgvector.runtime import status_file
+from hermes_memory_pgvector.runtime import processes
 from hermes_memory_pgvector.runtime.flush import request_path
 from hermes_memory_pgvector.store import installation, watermarks
 from hermes_memory_pgvector.terminal.amounts import count
@@ -82,7 +82,7 @@ def waiting(connection: Connection, homes: Sequence[Path]) -> int:
 
 
 def _left(home: Path, folder: Path, silent: Collection[Path]) -> Iterator[Note]:
-    named = {each.journal_writer: f"{each.command} {each.pid}" for each in status_file.read_all(data_folder(home))}
+    named = {each.journal_writer: each.name for each in processes.read_all(folder)}
     listing, living = list_directory(folder), set(journals.living(home))
     for writer in sorted(request.stem for request in silent if request.parent == folder and request.stem in living):
         whose = named.get(writer, "a process")

@@ -82,7 +82,7 @@ def uninstall(memory: Memory, *, purge: bool, execute: bool) -> Plan:
 
 def plan(home: Path, *, purge: bool) -> Removal:
     """What to do in all homes of the installation; changes nothing. ConfigError for what cannot be carried out."""
-    from hermes_memory_pgvector.runtime import status_file
+    from hermes_memory_pgvector.ops.journals import users_of
 
     root = root_of(home)
     linked = [each for each in homes_of(home) if each not in (home, root) and _is_elsewhere(each, root)]
@@ -91,9 +91,7 @@ def plan(home: Path, *, purge: bool) -> Removal:
         _check_links(homes)
     kinds = (_detach, _forget_settings, _stop, _delete) if purge else (_detach, _stop)
     steps = tuple(step for kind in kinds for each in homes for step in kind(each))
-    users = tuple(
-        f"{process.command} {process.pid}" for each in homes for process in status_file.read_all(data_folder(each))
-    )
+    users = tuple(user for each in homes for user in users_of(each))
     elsewhere = (f"{each}: it leads to {each.resolve()}; to take that one out, name its home" for each in linked)
     return Removal(steps, (*_stays(homes, purge=purge), *elsewhere), users)
 
