@@ -80,7 +80,7 @@ def test_what_no_journal_can_take_is_counted_and_told(
     agent = home.provider("marketing", warning_callback=warnings.append)
     agent.sync_turn("question 1", "answer 1", session_id="s1")
     agent.on_memory_write("add", "memory", "fact 1", metadata={})
-    refusals = home.engine.refusals
+    refusals = home.engine.recorder
     assert (refusals.turns, refusals.memories) == (2, 1)
     assert "refused" in caplog.text
     assert len(warnings) == 1

@@ -33,10 +33,10 @@ def write(agent, first, last):
 def finish(agent):
     engine = engine_for(agent._home, settings)[0]
     end = time.monotonic() + 120
-    while (engine.refusals.waits or not engine.writer.flush(Deadline.after(1))) and time.monotonic() < end:
+    while (engine.recorder.waiting or not engine.writer.flush(Deadline.after(1))) and time.monotonic() < end:
         engine.tasks.wake()
         time.sleep(0.1)
-    say(json.dumps({"refused": engine.refusals.turns, "last": engine.journal.appended}))
+    say(json.dumps({"refused": engine.recorder.turns, "last": engine.journal.appended}))
     os._exit(0)
 """
 
@@ -76,7 +76,7 @@ agent = provider("marketing")
 engine = engine_for(agent._home, settings)[0]
 engine.journal._retention._least_seconds = 0.2
 write(agent, 0, 400)
-assert engine.refusals.turns
+assert engine.recorder.turns
 writer.Writer.run_once = run
 finish(agent)
 """

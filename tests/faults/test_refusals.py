@@ -57,7 +57,7 @@ def test_what_a_full_disk_refused_is_recovered(
         for number in (2, 3):
             remember(home, number)
             say(home, number)
-        refusals = home.engine.refusals
+        refusals = home.engine.recorder
         assert (refusals.turns, refusals.memories) == (4, 2)
         assert len(told) == 1
         assert "refused" in told[0]
@@ -85,21 +85,21 @@ def test_what_a_full_journal_refused_is_recovered(home: AgentHome, server: Fault
     agent = home.provider()
     number = 0
     for size in (2000, 100, 1):
-        refused = home.engine.refusals.turns
-        while home.engine.refusals.turns == refused:
+        refused = home.engine.recorder.turns
+        while home.engine.recorder.turns == refused:
             number += 1
             agent.sync_turn(f"{number} {'filler ' * size}", "", session_id=f"fill {size}")
     # Turns are refused before memories.
     remember(home, 2)
     say(home, 2)
-    assert home.engine.refusals.turns == 5
-    assert home.engine.refusals.memories == 0
+    assert home.engine.recorder.turns == 5
+    assert home.engine.recorder.memories == 0
     outage(home)
     server.start()
     wait_until(lambda: home.stored.turns("marketing", "question 2"))
     wait_until(lambda: ("memory", "fact 2") in home.stored.memories("marketing"))
     assert len(home.stored.turns("marketing", "question 2")) == 1
-    wait_until(lambda: not home.engine.refusals.waits)
+    wait_until(lambda: not home.engine.recorder.waiting)
     home.settle()
     fillers = [text for _, _, text in home.stored.turns("marketing", "filler")]
     assert len(fillers) == len(set(fillers)) == number

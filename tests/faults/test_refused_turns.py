@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from hermes_memory_pgvector.runtime import refusals, tasks
+from hermes_memory_pgvector.runtime import recorder, refusals, tasks
 from testing.agent import AgentHome
 from testing.refusing import Disk, Host
 from testing.waiting import wait_until
@@ -49,7 +49,7 @@ def test_refused_turns_are_stored_in_their_order_and_nothing_overtakes_them(home
         agent.sync_turn(text, "", session_id="s1")
     wait_until(lambda: len(texts(home)) == len(said) or None, seconds=60)
     assert texts(home) == said
-    assert home.engine.refusals.status().waiting == 0
+    assert home.engine.recorder.waiting == 0
 
 
 def test_no_refused_operation_is_dropped(home: AgentHome, disk: Disk) -> None:
@@ -74,19 +74,20 @@ def test_a_refused_delegation_is_recovered(home: AgentHome, disk: Disk) -> None:
 
 
 def test_what_finds_no_room_in_memory_is_counted(home: AgentHome, disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refusals, "MAX_CHARS", 20_000)
+    monkeypatch.setattr(recorder, "MAX_CHARS", 20_000)
     home.settings["bulk_sync_on_init"] = False
     agent = home.provider()
     disk.error = errno.ENOSPC
     for number in range(100):
         agent.on_memory_write("add", "memory", f"fact {number} {'x' * 900}", metadata={})
-    status = home.engine.refusals.status()
-    assert (status.memories, status.waiting + status.lost) == (100, 100)
+    status = home.engine.recorder
+    kept = status.waiting
+    assert (status.memories, kept + status.lost) == (100, 100)
     assert status.lost > 0
     disk.error = 0
-    wait_until(lambda: not home.engine.refusals.waits)
+    wait_until(lambda: not home.engine.recorder.waiting)
     home.settle()
-    assert len(home.stored.memories("marketing")) == status.waiting
+    assert len(home.stored.memories("marketing")) == kept
 
 
 def test_what_a_changed_configuration_finds_waiting_is_recovered(home: AgentHome, disk: Disk) -> None:

@@ -205,7 +205,7 @@ class PgvectorMemoryProvider(MemoryProvider):
         except ConfigError:
             if self._engine is not None:
                 # The host's own store has them.
-                self._engine.refusals.leave_out(2, time.time())
+                self._engine.recorder.leave_out(2, time.time())
             raise
         if not self._session.may_write:
             return

@@ -37,7 +37,6 @@ from hermes_memory_pgvector.runtime import tasks
 from hermes_memory_pgvector.runtime.flush import EmptyJournal
 from hermes_memory_pgvector.runtime.heartbeat import Heartbeat, Life
 from hermes_memory_pgvector.runtime.recorder import Recorder, reason_of
-from hermes_memory_pgvector.runtime.refusals import Refusals
 from hermes_memory_pgvector.runtime.self_migration import SelfMigration
 from hermes_memory_pgvector.runtime.status import Status
 from hermes_memory_pgvector.runtime.sweep import Sweep
@@ -117,8 +116,7 @@ class Engine:
         self.journal = Journal(
             self.folder / "journal", sync=settings.journal_sync, max_bytes=settings.journal_max_bytes
         )
-        self.refusals = Refusals(self.folder)
-        self._recorder = Recorder(self.journal, self.refusals)
+        self.recorder = Recorder(self.journal, self.folder)
         self.life = Life()
         self.is_retired = False
         """Whether this is the engine of a forked child's parent."""
@@ -219,7 +217,7 @@ class Engine:
         )
         self.status = Status(
             self.journal,
-            self.refusals,
+            self.recorder,
             self.writer,
             self.backlog,
             self.embedder,
@@ -265,11 +263,11 @@ class Engine:
                 "mirror": mirror.run,
                 "undone turns": self.watch_undo.run,
                 "journal files": EmptyJournal(self.journal, self.writer).run,
-                "refused writes": tasks.RecoverRefused(self._recorder, self.mirror).run,
+                "refused writes": self._recover_refused,
                 "history": tasks.ShortenHistory(self.pool, self.writer, self.home_id, settings.history_days).run,
                 "recall log": self._keep_recall_log.run,
                 "sweep": Sweep(self.pool, self.writer, settings, self.home_id, self._former_homes(settings)).run,
-                "connections": tasks.ReapConnections(self.pool).run,
+                "connections": functools.partial(tasks.reap, self.pool),
                 "status": self.status.publish,
                 "heartbeat": self._heartbeat.run,
             },
@@ -281,7 +279,7 @@ class Engine:
     def begin_session(self, session: Session, warn_user: Callable[[str], None] | None = None) -> None:
         """A provider begins a session: learn what the tasks need of it, and how to reach the user."""
         if warn_user is not None:
-            self._recorder.warn_user = warn_user
+            self.recorder.warn_user = warn_user
         self._theme = session.profile_theme
         self.mirror.news.begin()
 
@@ -293,10 +291,10 @@ class Engine:
             if not self._started:
                 # The file first: that needs no thread, and is what survives.
                 self._open_journal()
-            if self._recorder.record(items, urgency):
+            if self.recorder.record(items, urgency):
                 self.tasks.wake()
         except (JournalError, OSError) as error:
-            self._recorder.refuse(items, urgency, error)
+            self.recorder.refuse(items, urgency, error)
         if not self._started:
             self.try_start()
 
@@ -314,7 +312,7 @@ class Engine:
         Where the journal is synced in the background, this waits for it, as far as the deadline allows.
         """
         self.open_journal()
-        self._recorder.append(items, urgency)
+        self.recorder.append(items, urgency)
         if not self._started:
             self.try_start()
         while self.journal.sync_lag_seconds and not synced_by.is_over:
@@ -323,9 +321,9 @@ class Engine:
     def checkpoint(self, items: Sequence[WriteItem]) -> None:
         """Write items; JournalError unless the disk then has them and all that was recorded before them."""
         self.record(items, Urgency.TURN)
-        if self.refusals.waits:
-            self._recorder.recover()
-        if self.refusals.waits:
+        if self.recorder.waiting:
+            self.recorder.recover()
+        if self.recorder.waiting:
             raise JournalError("the journal refuses writes")
         self.journal.make_durable(Deadline.after(CHECKPOINT_SECONDS))
 
@@ -412,23 +410,16 @@ class Engine:
         A host may have registered its own exit handler, which gives us the last transcript, before this package was
         imported; then it runs after ours.
         """
+        self._finish(deadline)
         if self._started:
-            self._recorder.recover()
-            self.flush(deadline)
-            self.watch_undo.finish(deadline)
-            self._heartbeat.end(deadline)
             self.tasks.stop(deadline)
         self._keep_recall_log.flush(deadline)
         self.journal.rest(deadline)
-        self.refusals.leave()
+        self.recorder.leave()
 
     def close(self, deadline: Deadline) -> None:
         """Stop the parts; what has not arrived stays in the journal for whoever comes next."""
-        if self._started:
-            self._recorder.recover()
-            self.flush(deadline)
-            self.watch_undo.finish(deadline)
-            self._heartbeat.end(deadline)
+        self._finish(deadline)
         self._writers.close()
         self._upkeep.close()
         self.writer.stop(deadline)
@@ -438,7 +429,15 @@ class Engine:
         # Recall opens connections also where the journal could not be opened.
         self.pool.close()
         self.embedder.close()
-        self.refusals.leave()
+        self.recorder.leave()
+
+    def _finish(self, deadline: Deadline) -> None:
+        """Do what else there is to do, while the threads run."""
+        if self._started:
+            self.recorder.recover()
+            self.flush(deadline)
+            self.watch_undo.finish(deadline)
+            self._heartbeat.end(deadline)
 
     def _conninfo(self, settings: Settings, guard: DatabaseGuard, deadline: Deadline) -> str:
         """The connection string in force; starts the embedded server when that is the database meant."""
@@ -452,10 +451,17 @@ class Engine:
         shares = not is_profile or server_folder(self.home, settings) != self.folder
         return home_identity.inherited(self.home, self._identity, shares_database=shares)
 
+    def _recover_refused(self) -> float:
+        """Give refused writes to the journal once it has room."""
+        if self.recorder.waiting and not self.journal.is_crowded and self.recorder.recover():
+            # Meanwhile the files may have changed again.
+            self.mirror.look_again()
+        return tasks.RECOVER_SECONDS
+
     def _open_journal(self) -> None:
         """Make ready to record; needs no thread."""
         self.journal.on_append = self.writer.nudge
-        self._recorder.open()
+        self.journal.open()
 
     def _rows_stored(self) -> None:
         """Rows have been stored that may want a vector."""

@@ -12,7 +12,7 @@ from hermes_memory_pgvector.embedding.configured import ConfiguredEmbedder
 from hermes_memory_pgvector.journal import Journal
 from hermes_memory_pgvector.meters import FAILED_HOOKS, LOST, RECOVERED, REFUSED, SEPARATOR
 from hermes_memory_pgvector.runtime import processes
-from hermes_memory_pgvector.runtime.refusals import Refusals
+from hermes_memory_pgvector.runtime.recorder import Recorder
 from hermes_memory_pgvector.writer.embed_pending import Backlog
 from hermes_memory_pgvector.writer.writer import Writer
 
@@ -26,7 +26,7 @@ class Status:
     def __init__(
         self,
         journal: Journal,
-        refusals: Refusals,
+        recorder: Recorder,
         writer: Writer,
         backlog: Backlog,
         embedder: ConfiguredEmbedder,
@@ -34,7 +34,7 @@ class Status:
         short_turns: Callable[[], int],
     ) -> None:
         self._journal = journal
-        self._refusals = refusals
+        self._recorder = recorder
         self._writer = writer
         self._backlog = backlog
         self._embedder = embedder
@@ -62,62 +62,56 @@ class Status:
     def publish(self) -> float:
         """Tell it when something has changed, and at intervals; return the seconds until the next time."""
         breakers, writer, backlog = self.breakers(), self._writer.status(), self._backlog.status()
-        refused, failed = self._refusals.status(), hook_guard.failures()
-        figures = (
-            tuple(each.state for each in breakers),
-            refused,
-            writer.dead,
-            writer.again,
-            writer.gone,
-            failed.count,
-            self._short_turns(),
-        )
-        now = time.monotonic()
-        if figures != self._published[1] or now - self._published[0] >= PUBLISH_SECONDS:
-            self._published = (now, figures)
+        refused, failed = self._recorder, hook_guard.failures()
+        news = {
+            "writer_dead": writer.dead,
+            "writer_again": writer.again,
+            "writer_gone": writer.gone,
+            "short_turns": self._short_turns(),
+            "refused_turns": refused.turns,
+            "refused_memories": refused.memories,
+            "refused_waiting": refused.waiting,
+            "refused_recovered": refused.recovered,
+            "refused_lost": refused.lost,
+            "failed_hooks": failed.count,
+        }
+        seen, now = ([each.state for each in breakers], news), time.monotonic()
+        if seen != self._published[1] or now - self._published[0] >= PUBLISH_SECONDS:
+            self._published = (now, seen)
             text = processes.text_of_now(
                 breakers,
                 writer_stored=writer.stored,
                 writer_waiting=writer.waiting,
-                writer_dead=writer.dead,
-                writer_again=writer.again,
-                writer_gone=writer.gone,
                 backlog_embedded=backlog.embedded,
                 backlog_problem=backlog.problem,
-                short_turns=self._short_turns(),
-                refused_turns=refused.turns,
-                refused_memories=refused.memories,
-                refused_waiting=refused.waiting,
-                refused_recovered=refused.recovered,
-                refused_lost=refused.lost,
-                failed_hooks=failed.count,
                 latest_failure=failed.latest,
                 sync_lag_seconds=self._journal.sync_lag_seconds,
+                **news,
             )
             self._journal.tell(text)
         return LOOK_SECONDS
 
     def state(self) -> Mapping[str, Any]:
         """What changes up and down, for heartbeats: numbers, and sentences about what does not work."""
-        writer, backlog, refused = self._writer.status(), self._backlog.status(), self._refusals.status()
+        writer, backlog = self._writer.status(), self._backlog.status()
         waiting = self._journal.depth(self._journal.writer, self._writer.mark) if writer.waiting else None
         trouble = {each.name: each.reason for each in self.breakers() if each.state != "closed"}
         if backlog.problem:
             trouble["vectors"] = backlog.problem
-        if refused.waiting:
+        if self._recorder.waiting:
             away = [f"; it waits for bucket {bucket}" for bucket in self._writer.away_now]
             trouble["refused writes"] = "the journal is full, or its disk is" + "".join(away)
         return {
             "journal_records": 0 if waiting is None else waiting.records,
             "journal_bytes": 0 if waiting is None else waiting.bytes,
             "journal_oldest_seconds": 0 if waiting is None else round(waiting.oldest_age_seconds, 1),
-            "refused_waiting": refused.waiting,
+            "refused_waiting": self._recorder.waiting,
             "trouble": trouble,
         }
 
     def counters(self) -> Mapping[str, float]:
         """What the parts count for themselves, by the names that meters have."""
-        refused = self._refusals.status()
+        refused = self._recorder
         return {
             f"{REFUSED.name}{SEPARATOR}turn": refused.turns,
             f"{REFUSED.name}{SEPARATOR}memory": refused.memories,

@@ -21,7 +21,6 @@ from hermes_memory_pgvector.errors import MemoryPluginError
 from hermes_memory_pgvector.mirror.mirror import Mirror
 from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.recall.log import RecallLog
-from hermes_memory_pgvector.runtime.recorder import Recorder
 from hermes_memory_pgvector.service import Service
 from hermes_memory_pgvector.store import audit_log, flatten, gate, recall_log
 from hermes_memory_pgvector.store.gate import theme_names
@@ -224,21 +223,6 @@ class WatchUndo:
             self._seen = now
 
 
-class RecoverRefused:
-    """Gives refused writes to the journal once it has room."""
-
-    def __init__(self, recorder: Recorder, mirror: Mirror) -> None:
-        self._recorder = recorder
-        self._mirror = mirror
-
-    def run(self) -> float:
-        """Recover what waits."""
-        if self._recorder.recover_if_room():
-            # Meanwhile the files may have changed again.
-            self._mirror.look_again()
-        return RECOVER_SECONDS
-
-
 class ShortenHistory:
     """Takes what is older than `history_days` off the history of memories, a few themes at a time."""
 
@@ -314,13 +298,7 @@ class KeepRecallLog:
             recall_log.insert(connection, told)
 
 
-class ReapConnections:
-    """Closes connections that nobody needs."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    def run(self) -> float:
-        """Close idle connections."""
-        self._pool.reap()
-        return REAP_SECONDS
+def reap(pool: Pool) -> float:
+    """Close connections that nobody needs."""
+    pool.reap()
+    return REAP_SECONDS
