@@ -7,7 +7,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from hermes_memory_pgvector.errors import outline
@@ -22,21 +21,13 @@ _Hook = TypeVar("_Hook", bound=Callable[..., Any])
 _warned: set[str] = set()
 
 
-@dataclass(frozen=True, slots=True)
 class HookFailures:
-    """The failed hook calls of this process."""
-
-    count: int
-    latest: str
-
-
-class _Failures:
-    """Thread-safe."""
+    """The failed hook calls of this process; thread-safe."""
 
     def __init__(self) -> None:
+        self.count = 0
+        self.latest = ""
         self._lock = threading.Lock()
-        self._count = 0
-        self._latest = ""
         self._logged: dict[str, tuple[float, int]] = {}
         """For each sentence: when it was last logged, and how often it occurred since."""
 
@@ -44,8 +35,8 @@ class _Failures:
         """Count a failure; return what is to be logged, or nothing."""
         now = time.monotonic()
         with self._lock:
-            self._count += 1
-            self._latest = sentence
+            self.count += 1
+            self.latest = sentence
             at, unlogged = self._logged.get(sentence, (None, 0))
             if at is not None and now - at < REPEAT_SECONDS:
                 self._logged[sentence] = (at, unlogged + 1)
@@ -55,13 +46,8 @@ class _Failures:
             self._logged[sentence] = (now, 0)
         return f"{sentence} ({unlogged} more times since the last such line)" if unlogged else sentence
 
-    def status(self) -> HookFailures:
-        """What has happened so far."""
-        with self._lock:
-            return HookFailures(self._count, self._latest)
 
-
-_failures = _Failures()
+failures = HookFailures()
 
 
 def guarded(default: Any) -> Callable[[_Hook], _Hook]:
@@ -73,7 +59,7 @@ def guarded(default: Any) -> Callable[[_Hook], _Hook]:
             try:
                 return hook(*args, **kwargs)
             except Exception as error:  # noqa: BLE001 - whatever it is, the agent goes on
-                line = _failures.note(f"{hook.__name__} failed: {outline(error)}")
+                line = failures.note(f"{hook.__name__} failed: {outline(error)}")
                 if line:
                     logger.warning("%s", line)
                 return default
@@ -81,11 +67,6 @@ def guarded(default: Any) -> Callable[[_Hook], _Hook]:
         return cast(_Hook, guarded)
 
     return wrap
-
-
-def failures() -> HookFailures:
-    """The failed hook calls of this process, for status and doctor."""
-    return _failures.status()
 
 
 def warn_once(text: str) -> None:

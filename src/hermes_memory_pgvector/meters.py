@@ -1,22 +1,18 @@
 """What a process counts: every counter, declared once, and the numbers themselves.
 
-A hook puts a number down and goes on: it takes no lock and waits for nobody. Whoever reads the totals adds up what was
-put down. The totals are flat, a number per name, so that those of several processes can be added without knowing what
-they mean.
+The totals are flat, a number per name, so that those of several processes can be added without knowing what they mean.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from hermes_memory_pgvector.fork import renew_after_fork
 
-MOST_NOTED = 10_000
-"""So many numbers wait to be added up; whoever puts down one more adds them up, unless somebody is at it."""
 SEPARATOR: Final = "|"
 
 
@@ -65,37 +61,20 @@ class Meters:
     """The numbers of one process and home; any thread may put one down."""
 
     def __init__(self) -> None:
-        self._noted: deque[tuple[str, float]] = deque()
-        self._totals: dict[str, float] = {}
-        self._adding = threading.Lock()
+        self.after_fork_in_child()
         renew_after_fork(self)
 
     def count(self, meter: Meter, amount: float = 1, of: str = "") -> None:
         """So many more; `of` is the label's value."""
-        self.put(f"{meter.name}{SEPARATOR}{of}" if of else meter.name, amount)
+        with self._lock:
+            self._totals[f"{meter.name}{SEPARATOR}{of}" if of else meter.name] += amount
 
     def totals(self) -> Mapping[str, float]:
         """All numbers so far, by name and label."""
-        with self._adding:
-            self._add_up()
+        with self._lock:
             return dict(self._totals)
 
     def after_fork_in_child(self) -> None:
         """The child counts what it does itself."""
-        self._noted = deque()
-        self._totals = {}
-        self._adding = threading.Lock()
-
-    def put(self, name: str, amount: float) -> None:
-        """So many more of what stands under this name in the totals."""
-        self._noted.append((name, amount))
-        if len(self._noted) > MOST_NOTED and self._adding.acquire(blocking=False):
-            try:
-                self._add_up()
-            finally:
-                self._adding.release()
-
-    def _add_up(self) -> None:
-        for _ in range(len(self._noted)):
-            name, amount = self._noted.popleft()
-            self._totals[name] = self._totals.get(name, 0) + amount
+        self._lock = threading.RLock()
+        self._totals: defaultdict[str, float] = defaultdict(float)

@@ -42,7 +42,7 @@ DAMAGES = {
 
 @pytest.fixture(autouse=True)
 def nothing_failed_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hook_guard, "_failures", hook_guard._Failures())
+    monkeypatch.setattr(hook_guard, "failures", hook_guard.HookFailures())
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_a_wrong_dsn_keeps_every_write_for_the_right_one(
     home.dsn = right
     say(home, 2)
     expect(home, 1, 2)
-    assert hook_guard.failures().count == 0
+    assert hook_guard.failures.count == 0
     assert "hunter2" not in caplog.text
 
 
@@ -126,7 +126,7 @@ def test_while_nobody_knows_who_speaks_nothing_goes_into_another_theme(
     assert agent.prefetch("question") == ""
     assert agent.system_prompt_block() == ""
     assert "the key for pseudonyms cannot be read" in caplog.text
-    assert hook_guard.failures().count == 5
+    assert hook_guard.failures.count == 5
     key.rmdir()
     agent.sync_turn("question 2", "answer 2", session_id="s1")
     home.settle()

@@ -37,7 +37,7 @@ class Provider:
 
 @pytest.fixture(autouse=True)
 def nothing_told_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hook_guard, "_failures", hook_guard._Failures())
+    monkeypatch.setattr(hook_guard, "failures", hook_guard.HookFailures())
 
 
 def test_the_sentence_of_our_own_error_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -63,8 +63,8 @@ def test_the_same_failure_is_told_once_and_counted(
         Provider().ours()
     Provider().foreign()
     assert len(caplog.records) == 2
-    assert hook_guard.failures().count == 6
-    assert hook_guard.failures().latest.startswith("foreign failed: unexpected ValueError")
+    assert hook_guard.failures.count == 6
+    assert hook_guard.failures.latest.startswith("foreign failed: unexpected ValueError")
     monkeypatch.setattr(hook_guard, "REPEAT_SECONDS", 0.0)
     Provider().ours()
     assert caplog.messages[-1].endswith("(4 more times since the last such line)")

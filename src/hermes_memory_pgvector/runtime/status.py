@@ -62,7 +62,7 @@ class Status:
     def publish(self) -> float:
         """Tell it when something has changed, and at intervals; return the seconds until the next time."""
         breakers, writer, backlog = self.breakers(), self._writer.status(), self._backlog.status()
-        refused, failed = self._recorder, hook_guard.failures()
+        refused, failed = self._recorder, hook_guard.failures
         news = {
             "writer_dead": writer.dead,
             "writer_again": writer.again,
@@ -117,7 +117,7 @@ class Status:
             f"{REFUSED.name}{SEPARATOR}memory": refused.memories,
             RECOVERED.name: refused.recovered,
             LOST.name: refused.lost,
-            FAILED_HOOKS.name: hook_guard.failures().count,
+            FAILED_HOOKS.name: hook_guard.failures.count,
         }
 
     @property
