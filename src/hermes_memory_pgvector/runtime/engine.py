@@ -236,11 +236,8 @@ class Engine:
             self.pool,
             self.home,
             self.home_id,
-            state=self.status.state,
-            more_counters=self.status.counters,
-            is_away=lambda: self.status.is_away or bool(self.settings.hold),
-            has_written=lambda: self.writer.has_verified,
-            has_read=lambda: self._guarded_recall.has_answered,
+            self.status,
+            lambda: not self.settings.hold and (self.writer.has_verified or self._guarded_recall.has_answered),
         )
 
     def _make_tasks(self) -> tasks.Tasks:

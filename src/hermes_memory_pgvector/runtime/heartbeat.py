@@ -13,14 +13,14 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from hermes_memory_pgvector import __version__, machine
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import MemoryPluginError
-from hermes_memory_pgvector.meters import Meters
+from hermes_memory_pgvector.meters import BATCHES, Meters
 from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.runtime.processes import command
+from hermes_memory_pgvector.runtime.status import Status
 from hermes_memory_pgvector.store import processes
 
 FIRST_SECONDS = 15.0
@@ -51,26 +51,16 @@ class Heartbeat:
         pool: Pool,
         home: Path,
         home_id: str,
-        *,
-        state: Callable[[], Mapping[str, Any]],
-        more_counters: Callable[[], Mapping[str, float]],
-        is_away: Callable[[], bool],
-        has_written: Callable[[], bool],
-        has_read: Callable[[], bool],
+        status: Status,
+        has_met: Callable[[], bool],
     ) -> None:
-        """`state` says how the process is doing; `more_counters` what other parts count for themselves.
-
-        A process that has neither written nor read yet has not met the database: it may not be there, or not be ours.
-        """
+        """`has_met`: whether it has written or read anything yet; before that the database may not be ours."""
         self._life = life
         self._pool = pool
         self._home = home
         self._home_id = home_id
-        self._state = state
-        self._more_counters = more_counters
-        self._is_away = is_away
-        self._has_written = has_written
-        self._has_read = has_read
+        self._status = status
+        self._has_met = has_met
         self._due_at = life.started + FIRST_SECONDS
         self._told: tuple[object, ...] = ()
         self._told_at = 0.0
@@ -80,10 +70,10 @@ class Heartbeat:
         now = time.monotonic()
         if now < self._due_at:
             return self._due_at - now
-        if self._is_away() or not (self._has_written() or self._has_read()):
+        if self._status.is_away or not self._has_met():
             return LOOK_SECONDS
         counters = self._counters()
-        trouble = self._state().get("trouble")
+        trouble = self._status.state()["trouble"]
         if (counters, trouble) == self._told and now - self._told_at < QUIET_SECONDS:
             self._due_at = now + LOOK_SECONDS
             return LOOK_SECONDS
@@ -95,13 +85,13 @@ class Heartbeat:
     def end(self, deadline: Deadline) -> None:
         """The process is about to end: tell it if the database has heard of it, or if it has stored something."""
         counters = self._counters()
-        if self._is_away() or deadline.is_over or not (self._life.is_known or (counters and self._has_written())):
+        if self._status.is_away or deadline.is_over or not (self._life.is_known or BATCHES.name in counters):
             return
         with contextlib.suppress(MemoryPluginError):
             self._tell(counters, deadline.earlier(DATABASE_SECONDS), is_ended=True)
 
     def _counters(self) -> dict[str, float]:
-        found = {**self._life.meters.totals(), **self._more_counters()}
+        found = {**self._life.meters.totals(), **self._status.counters()}
         return {name: value for name, value in found.items() if value}
 
     def _tell(self, counters: Mapping[str, float], deadline: Deadline, *, is_ended: bool = False) -> None:
@@ -118,7 +108,7 @@ class Heartbeat:
             processes.beat(
                 connection,
                 process,
-                {"home": str(self._home), **self._state(), "counters": counters},
+                {"home": str(self._home), **self._status.state(), "counters": counters},
                 age=time.monotonic() - life.started,
                 silent_seconds=QUIET_SECONDS + GRACE_SECONDS,
                 is_ended=is_ended,
