@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -117,10 +118,10 @@ class Judge:
         if not isinstance(message, Mapping):
             return
         for name, _ in _calls(message):
-            self.kinds |= self._kind(name)
+            self.kinds |= _kind(name[:MAX_NAME_CHARS], self.settings.tool_trust)
         tool = message.get("tool_name") or message.get("name")
         if message.get("role") == "tool" and isinstance(tool, str):
-            self.kinds |= self._kind(tool)
+            self.kinds |= _kind(tool[:MAX_NAME_CHARS], self.settings.tool_trust)
             content = message.get("content")
             if tool in _RECALL_TOOLS and isinstance(content, str) and _MARKED in content:
                 self.kinds.add("recall")
@@ -131,12 +132,15 @@ class Judge:
             return {}
         return {call: self.tools for name, call in _calls(message) if name == MEMORY_TOOL and call}
 
-    def _kind(self, name: str) -> set[str]:
-        folded = name[:MAX_NAME_CHARS].casefold()
-        said = {said for pattern, said in self.settings.tool_trust if fnmatchcase(folded, pattern)}
-        if "trusted" in said or (not said and any(fnmatchcase(folded, each) for each in _LOCAL)):
-            return set()
-        return {next((kind for pattern, kind in _KINDS if fnmatchcase(folded, pattern)), "other")}
+
+@lru_cache(1024)
+def _kind(name: str, said_of_tools: tuple[tuple[str, Any], ...]) -> frozenset[str]:
+    """The kind of an untrusted tool, alone; nothing for a trusted one."""
+    folded = name.casefold()
+    said = {said for pattern, said in said_of_tools if fnmatchcase(folded, pattern)}
+    if "trusted" in said or (not said and any(fnmatchcase(folded, each) for each in _LOCAL)):
+        return frozenset()
+    return frozenset([next((kind for pattern, kind in _KINDS if fnmatchcase(folded, pattern)), "other")])
 
 
 def _is_question(message: Any) -> bool:
