@@ -102,7 +102,7 @@ def test_the_model_is_told_when_the_embedder_is_dead_and_only_keywords_were_sear
     block = agent.prefetch("when does the spring campaign launch?")
     assert "14 March" in block
     assert "keyword" not in block
-    (breaker,) = [each for each in agent_home.engine.breakers() if each.name == "embedding of questions"]
+    (breaker,) = [each for each in agent_home.engine.status.breakers() if each.name == "embedding of questions"]
     assert breaker.state == "open"
 
 

@@ -160,8 +160,8 @@ class PgvectorMemoryProvider(MemoryProvider):
                 settings,
                 engine.shown,
                 search=functools.partial(engine.search, deadline=deadline),
-                floor=engine.similarity_floor(),
-                shown_by_host=engine.host_entries(),
+                floor=settings.min_similarity or None,
+                shown_by_host=engine.mirror.file_entries(),
                 log=engine.recall_log,
             )
         except MemoryPluginError as error:

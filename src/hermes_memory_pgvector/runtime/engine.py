@@ -324,23 +324,11 @@ class Engine:
             raise JournalError("the journal refuses writes")
         self.journal.make_durable(Deadline.after(CHECKPOINT_SECONDS))
 
-    def similarity_floor(self) -> float | None:
-        """A cosine that what is offered unasked must reach as well, if the operator wants one."""
-        return self.settings.min_similarity or None
-
-    def host_entries(self) -> frozenset[str]:
-        """What the host's own memory block shows to every session of this home."""
-        return self.mirror.file_entries()
-
     def degradation(self) -> str:
         """One sentence while something is not working, otherwise empty."""
         if self.settings.hold:
             return "The memory's settings cannot be read: what you save is kept and arrives later, recall is empty."
         return self.status.degradation()
-
-    def breakers(self) -> list[BreakerStatus]:
-        """All breakers, for status and doctor."""
-        return self.status.breakers()
 
     # Its life.
 

@@ -65,7 +65,7 @@ def lost(
             now=datetime.now(UTC),
         )
         if prefetch:
-            question = replace(question, min_similarity=engine.similarity_floor())
+            question = replace(question, min_similarity=engine.settings.min_similarity or None)
         with memory.reading() as connection:
             search = _Search(engine, connection, Deadline.after(memory.seconds), question, name)
             return _stage(search, session)
