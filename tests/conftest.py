@@ -33,6 +33,11 @@ UNIT = TESTS / "unit"
 SLOWEST_FIRST = ["browser", "host", "docs", "faults", "database", "property", "unit"]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--buckets 4` has tests that use `database` run on four buckets; not all of them can."""
+    parser.addoption("--buckets", type=int, default=1, choices=(1, 4))
+
+
 def pytest_sessionstart() -> None:
     """Let Ctrl-C reach the programs that tests start: whatever a shell runs in the background ignores it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -59,7 +59,7 @@ class DatabaseError(MemoryPluginError):
         super().__init__(message)
         self.sqlstate = sqlstate
         self.kind = kind
-        """Why no connection could be made, in a word or two; see postgres/connect_failure.py."""
+        """Why no connection could be made, in a word or two, or whom it concerns; see postgres/connect_failure.py."""
 
 
 class DatabaseUnavailable(DatabaseError):

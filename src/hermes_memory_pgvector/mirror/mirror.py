@@ -20,6 +20,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.mirror import memory_file
 from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES, Change, Stamp
 from hermes_memory_pgvector.mirror.news import FileNews
+from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.store import gate, memories, mirror_files, vectors
 from hermes_memory_pgvector.store.memories import Placed
@@ -167,9 +168,10 @@ class Mirror:
             Placed(self._operation(target, change, when), f"mirror:{self._home_id}", when.order_us, part)
             for part, change in enumerate(changes)
         ]
-        changed = memories.store(connection, placed)
-        if self._wants_vectors:
-            vectors.enqueue(connection, [(theme, "memory", row_id) for theme, row_id in changed])
+        for part in buckets.apart(connection, placed, lambda each: each.operation.theme):
+            changed = memories.store(connection, part)
+            if self._wants_vectors:
+                vectors.enqueue(connection, [(theme, "memory", row_id) for theme, row_id in changed])
 
     def _operation(self, target: Target, change: Change, when: Moment) -> MemoryOperation:
         # By the exact entry, never by a part of it: the file shows precisely what is gone.
@@ -234,7 +236,9 @@ def take_over(
                 AddMemory(entry.theme, target, entry.content, home_id=heir, **common),
                 RemoveMemory(entry.theme, target, "", home_id=former, previous=entry.content, **common),
             ]
-    memories.store(connection, [Placed(each, f"heir:{heir}", when.order_us, part) for part, each in enumerate(made)])
+    placed = [Placed(each, f"heir:{heir}", when.order_us, part) for part, each in enumerate(made)]
+    for each in buckets.apart(connection, placed, lambda each: each.operation.theme):
+        memories.store(connection, each)
 
 
 _NEVER = Stamp(-1, -1, -1)

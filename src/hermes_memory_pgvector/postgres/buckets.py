@@ -10,14 +10,15 @@ from __future__ import annotations
 import hashlib
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import psycopg
 
 from hermes_memory_pgvector.errors import DatabaseDenied, DatabaseError, DatabaseRejected
+from hermes_memory_pgvector.postgres.errors import OF_ONE_BUCKET
 from hermes_memory_pgvector.postgres.statements import statement
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 Answer = TypeVar("Answer")
+Thing = TypeVar("Thing")
+MOST_TOGETHER: Final = 4
+"""On how many connections the buckets are asked at once."""
 REMEMBERED_SECONDS: Final = 5.0
 """How long it is remembered where themes lie that lie elsewhere; a writer asks each time."""
 
@@ -62,7 +66,8 @@ class Layout:
         if not self.schemas:
             return None
         if not self.usable[bucket]:
-            raise DatabaseDenied(f"bucket {bucket} is away: this role may not use its schema {self.schemas[bucket]}")
+            reason = f"this role may not use its schema {self.schemas[bucket]}"
+            raise DatabaseDenied(f"bucket {bucket} is away: {reason}", kind=OF_ONE_BUCKET)
         name = self.schemas[bucket].replace('"', '""')
         return f'"{name}", {self.path}'
 
@@ -111,19 +116,51 @@ def enter(connection: Connection, bucket: int) -> None:
         connection.execute(statement("connection/enter"), {"path": path})
 
 
-def leave(connection: Connection) -> None:
-    """Let names mean what they mean outside of any bucket."""
-    found = layout(connection)
-    if found.schemas:
-        connection.execute(statement("connection/enter"), {"path": found.path})
-
-
 def within(connection: Connection) -> Iterator[int]:
     """Each bucket in turn, in one transaction; an error in one is an error in all."""
-    for bucket in range(layout(connection).count):
-        enter(connection, bucket)
-        yield bucket
-    leave(connection)
+    with _returning(connection) as found:
+        for bucket in range(found.count):
+            enter(connection, bucket)
+            yield bucket
+
+
+def reached(connection: Connection, ask: Callable[[Connection], Answer]) -> list[Answer]:
+    """What the buckets answer that can be reached, in one transaction: nobody waits for the others."""
+    found: list[Answer] = []
+    with _returning(connection) as places:
+        if not places.schemas:
+            return [ask(connection)]
+        for bucket in range(places.count):
+            with suppress(DatabaseError, psycopg.Error), connection.transaction():
+                enter(connection, bucket)
+                found.append(ask(connection))
+    return found
+
+
+def apart(connection: Connection, things: Iterable[Thing], theme_of: Callable[[Thing], str]) -> Iterator[list[Thing]]:
+    """Things by the bucket that their themes lie in, in one transaction: names mean its tables meanwhile."""
+    with _returning(connection) as found:
+        if not found.schemas:
+            yield list(things)
+            return
+        now = places(connection)
+        dealt: dict[int, list[Thing]] = {}
+        for thing in things:
+            theme = theme_of(thing)
+            dealt.setdefault(now.get(theme, bucket_of(theme, found.count)), []).append(thing)
+        for bucket, part in dealt.items():
+            enter(connection, bucket)
+            yield part
+
+
+@contextmanager
+def _returning(connection: Connection) -> Iterator[Layout]:
+    """After the block, names mean what they did before it."""
+    found = layout(connection)
+    former: Any = connection.execute(statement("connection/path")).fetchone() if found.schemas else None
+    yield found
+    if former is not None:
+        connection.execute(statement("connection/enter"), {"path": former[0]})
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,21 +173,70 @@ class Answers(Generic[Answer]):
     @property
     def shortfall(self) -> str:
         """A sentence about those that did not; empty when all have."""
-        return "; ".join(f"bucket {bucket} did not answer: {reason}" for bucket, reason in self.missing.items())
+        if not self.missing:
+            return ""
+        names = ", ".join(map(str, self.missing))
+        total = len(self.found) + len(self.missing)
+        return f"{len(self.missing)} of {total} buckets did not answer: {names} ({next(iter(self.missing.values()))})"
 
 
 def each(
     pool: Pool,
     deadline: Deadline,
     ask: Callable[[Connection], Answer],
-    transaction: Callable[[int], AbstractContextManager[Connection]] | None = None,
 ) -> Answers[Answer]:
     """Ask every bucket in a transaction of its own. Raises where none answers, and where there is only one."""
+    return _one_by_one(pool.buckets(deadline), {}, lambda bucket: pool.transaction(deadline, bucket=bucket), ask)
+
+
+def together(pool: Pool, deadline: Deadline, send: Callable[[Connection], Callable[[], Answer]]) -> Answers[Answer]:
+    """As `each`, but all at once, on the connections that are to be had: `send` asks, and what it returns receives."""
+    count = pool.buckets(deadline)
     found: dict[int, Answer] = {}
-    missing: dict[int, DatabaseError] = {}
-    for bucket in range(pool.buckets(deadline)):
+    # What goes wrong in one bucket takes along those asked after it on its connection: they are asked again.
+    with suppress(DatabaseError), ExitStack() as stack:
+        lines = [stack.enter_context(pool.reading(deadline))]
+        with suppress(DatabaseError):
+            while len(lines) < min(count, MOST_TOGETHER):
+                lines.append(stack.enter_context(pool.reading(deadline, patience=0.0)))
+        pending: dict[int, Callable[[], Answer]] = {}
+        for bucket in range(count):
+            with suppress(DatabaseError, psycopg.Error):
+                enter(lines[bucket % len(lines)], bucket)
+                pending[bucket] = send(lines[bucket % len(lines)])
+        for bucket, receive in pending.items():
+            with suppress(DatabaseError, psycopg.Error):
+                found[bucket] = receive()
+
+    def ask(connection: Connection) -> Answer:
+        return send(connection)()
+
+    return _one_by_one(count, found, lambda bucket: pool.reading(deadline, bucket=bucket), ask)
+
+
+def any_of(pool: Pool, deadline: Deadline, ask: Callable[[Connection], Answer]) -> Answer:
+    """Ask for what every bucket has, until one answers."""
+    count = pool.buckets(deadline)
+    for bucket in range(count):
         try:
-            with transaction(bucket) if transaction else pool.transaction(deadline, bucket=bucket) as connection:
+            with pool.transaction(deadline, bucket=bucket) if count > 1 else pool.connection(deadline) as connection:
+                return ask(connection)
+        except DatabaseError:
+            if bucket == count - 1:
+                raise
+    raise AssertionError("there is a last bucket")
+
+
+def _one_by_one(
+    count: int,
+    found: dict[int, Answer],
+    opened: Callable[[int], AbstractContextManager[Connection]],
+    ask: Callable[[Connection], Answer],
+) -> Answers[Answer]:
+    missing: dict[int, DatabaseError] = {}
+    for bucket in sorted({*range(count)} - found.keys()):
+        try:
+            with opened(bucket) as connection:
                 found[bucket] = ask(connection)
         except DatabaseRejected:
             raise

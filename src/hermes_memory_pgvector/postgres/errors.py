@@ -36,6 +36,8 @@ PLAIN_STATES = {
     "25006": "this server takes no writes: it is a standby or set to read-only; name the primary in dsn",
 }
 """What an operator can mend, in words."""
+OF_ONE_BUCKET = "bucket"
+"""What kind of error concerns the themes of a bucket alone, as far as anybody can tell."""
 MIGRATE_COMMAND = "hermes-pgvector migrate"
 
 
@@ -74,6 +76,8 @@ def concerns_everyone(error: MemoryPluginError) -> bool:
 
     One caller's statement may be refused, or take longer than its deadline, and others may still be served.
     """
+    if isinstance(error, DatabaseError) and error.kind == OF_ONE_BUCKET:
+        return False
     if isinstance(error, DatabaseDenied):
         # Without a state, the connection string itself is at fault.
         return error.sqlstate is None or error.sqlstate in SHARED_STATES or error.sqlstate[:2] in SHARED_CLASSES

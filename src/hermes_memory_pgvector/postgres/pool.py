@@ -21,6 +21,7 @@ import psycopg
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import (
     DatabaseDenied,
+    DatabaseError,
     DatabaseUnavailable,
     MemoryPluginError,
     ThreadUnavailable,
@@ -28,7 +29,7 @@ from hermes_memory_pgvector.errors import (
 from hermes_memory_pgvector.fork import renew_after_fork
 from hermes_memory_pgvector.postgres import buckets, conventions
 from hermes_memory_pgvector.postgres.conninfo import complete_conninfo
-from hermes_memory_pgvector.postgres.errors import SCHEMA_STATES, translate, translated
+from hermes_memory_pgvector.postgres.errors import OF_ONE_BUCKET, SCHEMA_STATES, translate, translated
 from hermes_memory_pgvector.postgres.socket import Connection, is_usable, watched
 from hermes_memory_pgvector.service import start_thread
 
@@ -125,12 +126,13 @@ class Pool:
         self._database.users.add(self)
 
     @contextmanager
-    def connection(self, deadline: Deadline) -> Iterator[Connection]:
+    def connection(self, deadline: Deadline, *, patience: float | None = None) -> Iterator[Connection]:
         """A connection in autocommit mode for the length of the block; its socket is cut at the deadline.
 
-        For what needs no transaction: the schema, the installation, the server.
+        For what needs no transaction: the schema, the installation, the server. `patience`: how long to wait for it, if
+        not until the deadline.
         """
-        connection, database = self._take(deadline)
+        connection, database = self._take(deadline if patience is None else deadline.earlier(patience))
         try:
             with translated(), watched(connection, deadline):
                 self._check(connection, database)
@@ -156,7 +158,12 @@ class Pool:
 
     @contextmanager
     def reading(
-        self, deadline: Deadline, *, theme: str | None = None, bucket: int | None = None
+        self,
+        deadline: Deadline,
+        *,
+        theme: str | None = None,
+        bucket: int | None = None,
+        patience: float | None = None,
     ) -> Iterator[Connection]:
         """Statements that travel together: until the first fetch they are one round trip and one transaction.
 
@@ -164,11 +171,9 @@ class Pool:
 
         It needs no BEGIN and COMMIT of its own: between two synchronisations the server keeps one open by itself.
         """
-        with self.connection(deadline) as connection:
-            path = _path(connection, theme, bucket)
-            with connection.pipeline():
-                self._limit(connection, deadline, 2.0, PAUSE_SECONDS, path)
-                yield connection
+        with self._placed(deadline, theme, bucket, patience) as (connection, path), connection.pipeline():
+            self._limit(connection, deadline, 2.0, PAUSE_SECONDS, path)
+            yield connection
 
     @contextmanager
     def transaction(
@@ -185,11 +190,26 @@ class Pool:
         They mean the tables of a theme's bucket, or of the one that is named; without either, those of the whole
         installation. The server also ends it when we send nothing for `pause_seconds`.
         """
-        with self.connection(deadline) as connection:
-            path = _path(connection, theme, bucket)
-            with connection.transaction():
-                self._limit(connection, deadline, lock_seconds, pause_seconds, path)
-                yield connection
+        with self._placed(deadline, theme, bucket) as (connection, path), connection.transaction():
+            self._limit(connection, deadline, lock_seconds, pause_seconds, path)
+            yield connection
+
+    @contextmanager
+    def _placed(
+        self, deadline: Deadline, theme: str | None, bucket: int | None, patience: float | None = None
+    ) -> Iterator[tuple[Connection, str | None]]:
+        """A connection, and the search path that leads to a bucket; None where no other is needed."""
+        path: str | None = None
+        try:
+            with self.connection(deadline, patience=patience) as connection:
+                if theme is not None or bucket is not None:
+                    found = buckets.layout(connection, may_ask=True)
+                    path = found.path_to(found.of(theme) if theme is not None else bucket or 0)
+                yield connection, path
+        except DatabaseError as error:
+            if path is not None and not error.kind:
+                error.kind = OF_ONE_BUCKET
+            raise
 
     @staticmethod
     def translating() -> AbstractContextManager[None]:
@@ -351,14 +371,6 @@ class Pool:
             _process.condition.notify_all()
         if discard:
             connection.close()
-
-
-def _path(connection: Connection, theme: str | None, bucket: int | None) -> str | None:
-    """The search path that leads to a theme's bucket, or to the one that is named; None where no other is needed."""
-    if theme is None and bucket is None:
-        return None
-    found = buckets.layout(connection, may_ask=True)
-    return found.path_to(found.of(theme) if theme is not None else bucket or 0)
 
 
 _IDLE_STATUS = psycopg.pq.TransactionStatus.IDLE

@@ -339,7 +339,7 @@ class PgvectorMemoryProvider(MemoryProvider):
         settings = engine.settings
         deadline = Deadline.after(settings.tool_budget)
         if tool_name == retract.RETRACT_TOOL and settings.tools == "all":
-            changing = functools.partial(engine.pool.transaction, deadline)
+            changing = functools.partial(engine.pool.transaction, deadline, theme=self._session.theme)
             return retract.answer(args, self._session, changing, masker_for(settings.mask_secrets), engine.home_id)
         return tools.answer(
             tool_name if isinstance(tool_name, str) else "",

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.postgres.pool import Pool
+from hermes_memory_pgvector.postgres import buckets
+from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.recall.recall import Recall
 from hermes_memory_pgvector.store.search import AskedTerm, Wording, send
 from hermes_memory_pgvector.store.search_statement import MEANING_WEIGHT, SEARCHED
-from hermes_memory_pgvector.values import EmbeddingModel, Hit, Question
+from hermes_memory_pgvector.values import EmbeddingModel, Hit, Question, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,24 @@ def explain(recall: Recall, pool: Pool, question: Question, deadline: Deadline) 
     started = time.perf_counter()
     ready = recall.prepare(question, deadline)
     prepared = time.perf_counter()
-    with pool.transaction(deadline) as connection:
-        connected = time.perf_counter()
+    connected: list[float] = []
+
+    def ask(connection: Connection) -> tuple[list[Hit], list[AskedTerm]]:
+        connected.append(time.perf_counter())
         half_life = recall.half_life_days
         pending = send(connection, question, ready.meaning, ready.wording, half_life, wants_terms=True)
-        hits, terms = pending.receive_explained()
-        searched = time.perf_counter()
+        return pending.receive_explained()
+
+    shortfall = ""
+    if question.scope is Scope.ALL and pool.buckets(deadline) > 1:
+        told = buckets.each(pool, deadline, ask)
+        hits = [hit for found, _ in told.found.values() for hit in found]
+        hits = sorted(hits, key=lambda hit: (hit.rank, hit.ts, hit.id), reverse=True)[: question.limit]
+        terms, shortfall = next(iter(told.found.values()))[1], told.shortfall
+    else:
+        with pool.transaction(deadline, theme=question.theme) as connection:
+            hits, terms = ask(connection)
+    searched = time.perf_counter()
     return Explanation(
         question=question,
         hits=tuple(hits),
@@ -50,10 +63,10 @@ def explain(recall: Recall, pool: Pool, question: Question, deadline: Deadline) 
         bar=float(SEARCHED[question.kind].bar),
         bar_by_meaning=round(float(SEARCHED[question.kind].bar) / MEANING_WEIGHT, 1),
         wording=ready.wording,
-        degraded=ready.degraded,
+        degraded="; ".join(filter(None, (ready.degraded, shortfall))) or None,
         milliseconds={
             "embedding": round(1000 * (prepared - started), 1),
-            "connection": round(1000 * (connected - prepared), 1),
-            "search": round(1000 * (searched - connected), 1),
+            "connection": round(1000 * (connected[0] - prepared), 1),
+            "search": round(1000 * (searched - connected[0]), 1),
         },
     )

@@ -27,7 +27,9 @@ from hermes_memory_pgvector.errors import (
     MemoryPluginError,
     SchemaError,
 )
+from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.errors import SCHEMA_STATES, concerns_everyone
+from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.store.models import CurrentModel, PendingModels
 from hermes_memory_pgvector.store.search import (
     Connection,
@@ -104,8 +106,11 @@ class Recall:
         settings: Settings,
         current_model: CurrentModel | None = None,
         masker: Masker = NOTHING,
+        pool: Pool | None = None,
     ) -> None:
+        """`pool` is whose `reading` this is: where a theme lies in one of several buckets, it knows which."""
         self._reading = reading
+        self._pool = pool
         self._embedder = embedder
         self._settings = settings
         self._masker = masker
@@ -126,7 +131,9 @@ class Recall:
             answers, models = self._ask(questions, ready, deadline)
         except DatabaseDenied as error:
             # The vectors of the model we remember may have been dropped since; then it is no longer in use.
-            if ready.meaning is None or error.sqlstate not in SCHEMA_STATES or not self._has_changed(deadline):
+            if ready.meaning is None or error.sqlstate not in SCHEMA_STATES:
+                raise
+            if not self._has_changed(questions[0], deadline):
                 raise
             answers, models = None, ()
         if answers is None or self._could_do_better(ready, models):
@@ -148,18 +155,29 @@ class Recall:
         self, questions: Sequence[Question], ready: Prepared, deadline: Deadline
     ) -> tuple[list[Answer], tuple[EmbeddingModel, ...]]:
         """The answers by one model's vectors or by words, and the models as they are after that."""
-        meaning, wording = ready.meaning, ready.wording
-        models: PendingModels | None = None
-        with self._reading(deadline) as connection:
-            pending = [
-                send(connection, question, meaning, wording, self._settings.recency_half_life_days)
-                for question in questions
-            ]
-            if self._embedder is not None:
-                models = PendingModels(connection)
-        # Results are read after the transaction, so that all statements and its end travel together.
-        answers = [Answer(tuple(each.receive()), ready.degraded) for each in pending]
-        return answers, () if models is None else self._current_model.note(models.receive())
+        if self._pool is not None and questions[0].scope is Scope.ALL and self._pool.buckets(deadline) > 1:
+            told = buckets.together(self._pool, deadline, lambda connection: self._send(connection, questions, ready))
+            found, models = _merged(questions, list(told.found.values()))
+            degraded = "; ".join(filter(None, (ready.degraded, told.shortfall))) or None
+        else:
+            with self._lend(deadline, questions[0]) as connection:
+                receive = self._send(connection, questions, ready)
+            # Results are read after the transaction, so that all statements and its end travel together.
+            (found, models), degraded = receive(), ready.degraded
+        return [Answer(tuple(hits), degraded) for hits in found], self._current_model.note(models) if models else ()
+
+    def _send(
+        self, connection: Connection, questions: Sequence[Question], ready: Prepared
+    ) -> Callable[[], tuple[list[list[Hit]], tuple[EmbeddingModel, ...]]]:
+        """Ask; what is returned receives the hits of each question, and the models as they are after that."""
+        half_life = self._settings.recency_half_life_days
+        pending = [send(connection, each, ready.meaning, ready.wording, half_life) for each in questions]
+        models = None if self._embedder is None else PendingModels(connection)
+        return lambda: ([each.receive() for each in pending], () if models is None else models.receive())
+
+    def _lend(self, deadline: Deadline, about: Question | Hit) -> AbstractContextManager[Connection]:
+        """A connection to the tables that a theme lies in."""
+        return self._reading(deadline) if self._pool is None else self._pool.reading(deadline, theme=about.theme)
 
     def _could_do_better(self, ready: Prepared, models: tuple[EmbeddingModel, ...]) -> bool:
         """Whether the model in use is another one by now, and one that we have an embedder for."""
@@ -168,10 +186,10 @@ class Recall:
         asked = None if ready.meaning is None else ready.meaning.model.id
         return asked != models[0].id and models[0] != ready.current and models[0].name == self._embedder.model
 
-    def _has_changed(self, deadline: Deadline) -> bool:
+    def _has_changed(self, question: Question, deadline: Deadline) -> bool:
         """Whether the database's models are others than those we remember, which we do from now on."""
         before = self._current_model.remembered_models()
-        with self._reading(deadline) as connection:
+        with self._lend(deadline, question) as connection:
             return self._current_model.read_models(connection) != before
 
     @property
@@ -183,7 +201,7 @@ class Recall:
         """Read a question's words and embed it; without a vector that can be compared, words have to do."""
         # Rows are stored without secrets, and no embedding service gets to see one.
         question = replace(question, text=self._masker.mask(question.text).text)
-        models = self._models(deadline) if self._embedder is not None else ()
+        models = self._models(question, deadline) if self._embedder is not None else ()
         meaning, degraded = self._embed(question.text, models, deadline)
         wording = read_wording(question)
         deadline.check()
@@ -202,7 +220,7 @@ class Recall:
             return answers
         try:
             asked = [questions[place] for place in empty]
-            with self._reading(deadline) as connection:
+            with self._lend(deadline, asked[0]) as connection:
                 sizes = count_searched(connection, asked)
         except (DatabaseError, DeadlineExceeded) as error:
             logger.debug("answering without the number of rows searched: %s", type(error).__name__)
@@ -213,9 +231,14 @@ class Recall:
     def _with_neighbours(self, answer: Answer, deadline: Deadline) -> Answer:
         """The same hits with the turns before and after them, or the hits alone when those cannot be read."""
         try:
-            with self._reading(deadline) as connection:
-                pending = send_neighbours(connection, answer.hits)
-            return replace(answer, hits=tuple(pending.receive()))
+            is_one = self._pool is None or self._pool.buckets(deadline) == 1
+            found: dict[int, Hit] = {}
+            for theme in (None,) if is_one else dict.fromkeys(hit.theme for hit in answer.hits):
+                places = [place for place, hit in enumerate(answer.hits) if theme in (None, hit.theme)]
+                with self._lend(deadline, answer.hits[places[0]]) as connection:
+                    pending = send_neighbours(connection, [answer.hits[place] for place in places])
+                found |= zip(places, pending.receive(), strict=True)
+            return replace(answer, hits=tuple(hit for _, hit in sorted(found.items())))
         except (DatabaseError, DeadlineExceeded) as error:
             logger.debug("answering without neighbours: %s", type(error).__name__)
             return answer
@@ -248,11 +271,13 @@ class Recall:
             return None, UNMEASURED
         return Meaning(model, vector), None if model.is_current else OTHER_MODEL
 
-    def _models(self, deadline: Deadline) -> tuple[EmbeddingModel, ...]:
+    def _models(self, question: Question, deadline: Deadline) -> tuple[EmbeddingModel, ...]:
         models = self._current_model.remembered_models()
         if models:
             return models
-        with self._reading(deadline) as connection:
+        if self._pool is not None and question.scope is Scope.ALL:
+            return buckets.any_of(self._pool, deadline, self._current_model.read_models)
+        with self._lend(deadline, question) as connection:
             return self._current_model.read_models(connection)
 
 
@@ -291,6 +316,17 @@ class GuardedRecall:
         self._breaker.succeeded()
         self.has_answered = True
         return answers
+
+
+def _merged(
+    questions: Sequence[Question], told: Sequence[tuple[list[list[Hit]], tuple[EmbeddingModel, ...]]]
+) -> tuple[list[list[Hit]], tuple[EmbeddingModel, ...]]:
+    """The best of what several buckets found, for each question."""
+    best = []
+    for place, question in enumerate(questions):
+        hits = [hit for found, _ in told for hit in found[place]]
+        best.append(sorted(hits, key=lambda hit: (hit.rank, hit.ts, hit.id), reverse=True)[: question.limit])
+    return best, next((models for _, models in told if models), ())
 
 
 def _keywords_only(reason: str) -> str:

@@ -168,7 +168,7 @@ class Engine:
             self.home, settings, _recall_breaker("embedding of questions"), cache_entries=CACHE_ENTRIES, meters=meters
         )
         self.read_breaker = _recall_breaker("database reads")
-        self.recall = Recall(self.pool.reading, self.embedder, settings, self.current_model, masker)
+        self.recall = Recall(self.pool.reading, self.embedder, settings, self.current_model, masker, self.pool)
         self._guarded_recall = GuardedRecall(
             self.recall,
             self.read_breaker,

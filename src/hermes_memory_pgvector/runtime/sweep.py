@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.store import audit_log, expiry, gate, marks, receipts
 from hermes_memory_pgvector.store.expiry import Rules
@@ -30,21 +31,31 @@ ROUNDS = 2
 
 
 def sweep_once(pool: Pool, rules: Rules, home_id: str, actor: str = ACTOR) -> Counter[str] | None:
-    """Delete some of what is due, in one transaction; what went, None when another process is at it."""
-    with pool.transaction(Deadline.after(STEP_SECONDS)) as connection:
-        if not expiry.is_alone(connection):
-            return None
-        expired = Counter(turns=expiry.expire_turns(connection, rules, expiry.BATCH))
-        if not expired.total() and rules.memories is not None:
-            # Memories stand in the host's files: marks keep them from coming back.
-            gate.close(connection)
-            expired = Counter(memories=_expire_memories(connection, rules, rules.memories, home_id, actor))
-        if expired.total():
-            audit_log.insert(
-                connection, actor=actor, home_id=home_id, action="forget", theme=rules.theme or "", subject="expired",
-                counts=expired,
-            )  # fmt: skip
-        return expired
+    """Delete some of what is due, in one transaction of each bucket; what went, None when another process is at it."""
+
+    def sweep(connection: Connection) -> Counter[str] | None:
+        return _sweep(connection, rules, home_id, actor)
+
+    swept = [
+        each for each in buckets.each(pool, Deadline.after(STEP_SECONDS), sweep).found.values() if each is not None
+    ]
+    return sum(swept, Counter()) if swept else None
+
+
+def _sweep(connection: Connection, rules: Rules, home_id: str, actor: str) -> Counter[str] | None:
+    if not expiry.is_alone(connection):
+        return None
+    expired = Counter(turns=expiry.expire_turns(connection, rules, expiry.BATCH))
+    if not expired.total() and rules.memories is not None:
+        # Memories stand in the host's files: marks keep them from coming back.
+        gate.close(connection)
+        expired = Counter(memories=_expire_memories(connection, rules, rules.memories, home_id, actor))
+    if expired.total():
+        audit_log.insert(
+            connection, actor=actor, home_id=home_id, action="forget", theme=rules.theme or "", subject="expired",
+            counts=expired,
+        )  # fmt: skip
+    return expired
 
 
 def _expire_memories(connection: Connection, rules: Rules, cut: datetime, home_id: str, actor: str) -> int:

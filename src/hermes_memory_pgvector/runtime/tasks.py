@@ -19,7 +19,8 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import Embedder
 from hermes_memory_pgvector.errors import MemoryPluginError
 from hermes_memory_pgvector.mirror.mirror import Mirror
-from hermes_memory_pgvector.postgres.pool import Pool
+from hermes_memory_pgvector.postgres import buckets
+from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.recall.log import RecallLog
 from hermes_memory_pgvector.service import Service
 from hermes_memory_pgvector.store import audit_log, flatten, gate, recall_log
@@ -219,7 +220,8 @@ class WatchUndo:
         changed = [name for name, rewound in now.items() if self._seen.get(name) != rewound]
         if changed:
             with self._pool.transaction(deadline) as connection:
-                self._undone.read(connection, changed)
+                for part in buckets.apart(connection, changed, lambda name: name[0]):
+                    self._undone.read(connection, part)
             self._seen = now
 
 
@@ -240,25 +242,29 @@ class ShortenHistory:
             return STATISTICS_SECONDS
         self._due_at = now + CHECK_SECONDS
         before = datetime.now(UTC) - timedelta(days=self._days)
-        with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
-            # As every writer does: whoever forgets has the gate closed while waiting for a theme.
-            gate.enter(connection)
-            due = flatten.due(connection, before, HISTORY_THEMES)
-            for theme, target in due:
-                gone = flatten.shorten(connection, theme, target, before)
-                if gone:
-                    audit_log.insert(
-                        connection,
-                        actor="sweep",
-                        home_id=self._home_id,
-                        action="expire history",
-                        theme=theme,
-                        subject=f"{target}, before {before:%Y-%m-%d}",
-                        counts={"events": gone},
-                    )
-        if len(due) == HISTORY_THEMES:
+        shortened = buckets.each(self._pool, Deadline.after(DATABASE_SECONDS), lambda each: self._shorten(each, before))
+        if HISTORY_THEMES in shortened.found.values():
             self._due_at = now + STATISTICS_SECONDS
         return STATISTICS_SECONDS
+
+    def _shorten(self, connection: Connection, before: datetime) -> int:
+        """Shorten what is due in a bucket; of how many themes."""
+        # As every writer does: whoever forgets has the gate closed while waiting for a theme.
+        gate.enter(connection)
+        due = flatten.due(connection, before, HISTORY_THEMES)
+        for theme, target in due:
+            gone = flatten.shorten(connection, theme, target, before)
+            if gone:
+                audit_log.insert(
+                    connection,
+                    actor="sweep",
+                    home_id=self._home_id,
+                    action="expire history",
+                    theme=theme,
+                    subject=f"{target}, before {before:%Y-%m-%d}",
+                    counts={"events": gone},
+                )
+        return len(due)
 
 
 class KeepRecallLog:
@@ -295,7 +301,8 @@ class KeepRecallLog:
             return
         with self._pool.transaction(deadline) as connection:
             told = self._log.without_made_up_themes(answers, theme_names(connection))
-            recall_log.insert(connection, told)
+            for part in buckets.apart(connection, told, lambda each: each.theme):
+                recall_log.insert(connection, part)
 
 
 def reap(pool: Pool) -> float:

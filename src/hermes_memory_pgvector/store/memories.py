@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import one, run
 from hermes_memory_pgvector.store import flatten, gate, history, mirror_files
@@ -67,7 +68,10 @@ def store(connection: Connection, placed: Sequence[Placed]) -> list[tuple[str, i
         changed += set_entries(connection, theme, target, before, after)
         _unsee(connection, target, fresh, before, after)
         moved += _given_up(connection, theme, target, fresh, after)
-    return changed + (store(connection, moved) if moved else [])
+    # The other themes may lie in other buckets.
+    for part in buckets.apart(connection, moved, lambda each: each.operation.theme) if moved else ():
+        changed += store(connection, part)
+    return changed
 
 
 def _admitted(connection: Connection, placed: Sequence[Placed]) -> list[Placed]:
@@ -140,13 +144,15 @@ def _given_up(
     announced = [item for item in items if _is_announced(item.operation, state)]
     if not announced:
         return []
-    found = run(
-        connection, "memories/held_elsewhere", theme=theme, target=target,
-        home_ids=[item.operation.home_id for item in announced],
-        contents=[_content(item.operation) for item in announced],
-    )  # fmt: skip
+    values = {
+        "theme": theme,
+        "target": target,
+        "home_ids": [item.operation.home_id for item in announced],
+        "contents": [_content(item.operation) for item in announced],
+    }
+    told = buckets.reached(connection, lambda each: run(each, "memories/held_elsewhere", **values).fetchall())
     moved = []
-    for number, (place, other, newest) in enumerate(found.fetchall()):
+    for number, (place, other, newest) in enumerate(row for rows in told for row in rows):
         item = announced[place - 1]
         # It takes back what the file said, so it comes after it, however late the report has arrived.
         when = Moment(item.operation.when.wall_us, (newest or 0) + 1)

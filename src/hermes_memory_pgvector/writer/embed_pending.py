@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -19,13 +20,15 @@ from hermes_memory_pgvector.embedding.known_models import LOCAL_MODEL
 from hermes_memory_pgvector.embedding.probe import measure
 from hermes_memory_pgvector.errors import (
     DatabaseDenied,
+    DatabaseError,
     EmbeddingError,
     EmbeddingMisconfigured,
     EmbeddingRejected,
     EmbeddingUnavailable,
 )
 from hermes_memory_pgvector.meters import EMBEDDED_ROWS, EMBEDDING_FAILURES, Meters
-from hermes_memory_pgvector.postgres.pool import Pool
+from hermes_memory_pgvector.postgres import buckets
+from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.store import vectors
 from hermes_memory_pgvector.store.models import CurrentModel
 from hermes_memory_pgvector.store.vectors import Made, Wanting
@@ -84,7 +87,7 @@ class Backlog:
         self._requested = 1
         self._served = 0
         self._look_again_at = 0.0
-        self._typed_looked_at = -LOOK_SECONDS
+        self._typed_looked_at: dict[int, float] = defaultdict(lambda: -LOOK_SECONDS)
         self._usable: EmbeddingModel | None = None
         """The database's model when it was last found to be ours."""
         self._problem = ""
@@ -136,24 +139,45 @@ class Backlog:
             self.breaker.released()
             self._look_again_at = time.monotonic() + MISMATCH_SECONDS
             return False
+        more, failures = False, []
+        count = self._pool.buckets(Deadline.after(DATABASE_SECONDS))
+        for bucket in range(count):
+            try:
+                more = self._run_bucket(bucket, model, takes_typed=takes_typed) or more
+            except DatabaseError as error:
+                failures.append(error)
+        if len(failures) == count:
+            raise failures[0]
+        if failures:
+            self.breaker.released()
+            self._look_again_at = min(self._look_again_at, time.monotonic() + AWAY_PAUSE_SECONDS)
+        return more
+
+    def _run_bucket(self, bucket: int, model: EmbeddingModel, *, takes_typed: bool) -> bool:
         lease = self._embed_seconds + LEASE_MARGIN_SECONDS
-        with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
-            if self._current_model.read(connection) != model:
+        with self._pool.transaction(Deadline.after(DATABASE_SECONDS), bucket=bucket) as connection:
+            found = self._current_model.read(connection)
+            if found is not None and found.id == model.id and model.is_measured and not found.is_measured:
+                # This bucket was away when the model was measured.
+                _note_scale(connection, model)
+                found = model
+            if found != model:
                 # It has just changed: what we would make is of no use, or of less.
                 self.breaker.released()
                 return True
             rows, gone = vectors.claim(connection, limit=self._batch_rows, lease_seconds=lease)
             vectors.finish(connection, gone)
-            if takes_typed and not rows and time.monotonic() - self._typed_looked_at >= LOOK_SECONDS:
+            if takes_typed and not rows and time.monotonic() - self._typed_looked_at[bucket] >= LOOK_SECONDS:
                 # A row without meaning for the model gets no vector, and is found again: not at once.
-                self._typed_looked_at = time.monotonic()
+                self._typed_looked_at[bucket] = time.monotonic()
                 if vectors.enqueue_typed(connection, model, TYPED_ROWS):
                     self.breaker.released()
                     return True
             later = None if rows else vectors.seconds_until_next(connection)
         if later is not None:
             # Rows on lease elsewhere, or put off after a failure, become due later without a request.
-            self._look_again_at = time.monotonic() + min(LOOK_SECONDS, max(MIN_PAUSE_SECONDS, later))
+            later_at = time.monotonic() + min(LOOK_SECONDS, max(MIN_PAUSE_SECONDS, later))
+            self._look_again_at = later_at if bucket == 0 else min(self._look_again_at, later_at)
         if not rows:
             self.breaker.released()
             return bool(gone)
@@ -162,12 +186,12 @@ class Backlog:
         except EmbeddingError:
             # A slow embedder has time for fewer rows at once.
             self._batch_rows = max(1, len(rows) // 2)
-            with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
+            with self._pool.transaction(Deadline.after(DATABASE_SECONDS), bucket=bucket) as connection:
                 vectors.give_back(connection, [row.key for row in rows], RETURN_PAUSE_SECONDS)
             raise
         self._batch_rows = min(BATCH_ROWS, 2 * self._batch_rows)
         try:
-            with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
+            with self._pool.transaction(Deadline.after(DATABASE_SECONDS), bucket=bucket) as connection:
                 refused = [row for row in without if row.content.strip() and self._embedder.model != LOCAL_MODEL]
                 vectors.store(connection, model, made, [row for row in without if row not in refused])
                 vectors.give_up(connection, refused, REFUSED)
@@ -205,10 +229,14 @@ class Backlog:
             # Rows get their vectors all the same; recall goes by words and says so.
             self._note(str(error))
             return model
-        with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
-            measured = None if scale is None else (scale.mean, scale.sd)
+        measured = None if scale is None else (scale.mean, scale.sd)
+
+        def note(connection: Connection) -> EmbeddingModel:
             vectors.set_scale(connection, model, measured, (info.query_prefix, info.document_prefix))
             return self._current_model.read(connection) or model
+
+        told = buckets.each(self._pool, Deadline.after(DATABASE_SECONDS), note).found
+        return next(iter(told.values()))
 
     def _note(self, problem: str) -> None:
         """Remember how the models differ, and log it once it has lasted."""
@@ -224,8 +252,17 @@ class Backlog:
         self._told_problem = problem
 
     def _read_model(self) -> EmbeddingModel | None:
-        with self._pool.connection(Deadline.after(DATABASE_SECONDS)) as connection:
-            return self._current_model.read(connection)
+        return buckets.any_of(self._pool, Deadline.after(DATABASE_SECONDS), self._current_model.read)
+
+
+def _note_scale(connection: Connection, model: EmbeddingModel) -> None:
+    assert model.unrelated_mean is not None
+    assert model.unrelated_sd is not None
+    scale, prefixes = (
+        (model.unrelated_mean, model.unrelated_sd),
+        (model.query_prefix or "", model.document_prefix or ""),
+    )
+    vectors.set_scale(connection, model, scale, prefixes)
 
 
 def vectors_of(embedder: Embedder, rows: Sequence[Wanting], deadline: Deadline) -> tuple[list[Made], list[Wanting]]:

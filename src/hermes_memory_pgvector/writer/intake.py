@@ -77,23 +77,21 @@ class Intake:
         none is left out or stored twice.
         """
         gate.enter(connection)
-        count, places = buckets.layout(connection).count, buckets.places(connection)
-        dealt: dict[int, list[tuple[Record, int, WriteItem]]] = {}
+        count = buckets.layout(connection).count
+        told: list[tuple[Record, int, WriteItem]] = []
         taken: list[Record] = []
         for record, concerned in self.deal(records, count):
-            if sum(map(len, dealt.values())) >= BATCH_ITEMS:
+            if len(told) >= BATCH_ITEMS:
                 break
-            for part, item in self._mine(connection, record, bucket, count) if bucket in concerned else ():
-                dealt.setdefault(places.get(item.theme, bucket), []).append((record, part, item))
+            mine = self._mine(connection, record, bucket, count) if bucket in concerned else []
+            told += [(record, part, item) for part, item in mine]
             self.stored += bucket in concerned
             taken.append(record)
-        for place, told in dealt.items():
-            buckets.enter(connection, place)
+        for placed in buckets.apart(connection, told, lambda each: each[2].theme):
             batch = self._new_batch(connection)
-            for record, part, item in told:
+            for record, part, item in placed:
                 batch.add(record.writer, record.start, [item], first_part=part)
             batch.store()
-        buckets.enter(connection, bucket)
         return taken
 
     def deal(self, records: Sequence[Record], count: int) -> list[tuple[Record, frozenset[int]]]:
@@ -127,9 +125,10 @@ class Intake:
         for part, item in self._mine(connection, record, bucket, buckets.layout(connection).count):
             try:
                 with connection.transaction(), self._pool.translating():
-                    batch = self._new_batch(connection)
-                    batch.add(record.writer, record.start, [item], first_part=part)
-                    batch.store()
+                    for placed in buckets.apart(connection, [item], _theme_of):
+                        batch = self._new_batch(connection)
+                        batch.add(record.writer, record.start, placed, first_part=part)
+                        batch.store()
             except DatabaseRejected as error:
                 refused.append(item)
                 reason = str(error)
@@ -139,9 +138,10 @@ class Intake:
 
     def store_told(self, connection: Connection, writer: str, items: Sequence[WriteItem]) -> None:
         """Store items that come from no journal."""
-        batch = self._new_batch(connection)
-        batch.add(writer, 0, [without_secrets(item, self._masker) for item in items])
-        batch.store()
+        for placed in buckets.apart(connection, items, _theme_of):
+            batch = self._new_batch(connection)
+            batch.add(writer, 0, [without_secrets(item, self._masker) for item in placed])
+            batch.store()
         self.themes.update(item.theme for item in items)
 
     def _decode(self, connection: Connection, record: Record) -> list[WriteItem]:
@@ -175,3 +175,7 @@ class Intake:
         """Keep what cannot be stored as a dead letter."""
         dead_letters.insert(connection, record.writer, record.start, payload, reason)
         self.burials.append((f"{record.writer}/{record.start}", reason))
+
+
+def _theme_of(item: WriteItem) -> str:
+    return item.theme

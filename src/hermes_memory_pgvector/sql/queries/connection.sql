@@ -27,3 +27,8 @@ SELECT set_config('search_path', %(path)s, true);
 -- places --
 -- Which themes lie elsewhere than their names say?
 SELECT theme, bucket FROM theme_places;
+
+
+-- path --
+-- Where do names lead now?
+SELECT current_setting('search_path');
