@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -16,10 +17,12 @@ from hermes_memory_pgvector.errors import DatabaseDenied
 from hermes_memory_pgvector.journal import Journal, codec
 from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.buckets import bucket_of
+from hermes_memory_pgvector.postgres.errors import concerns_everyone
 from hermes_memory_pgvector.postgres.pool import Pool
+from hermes_memory_pgvector.recall.recall import Recall
 from hermes_memory_pgvector.schema import migrate
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE, ConnectionInfo
-from hermes_memory_pgvector.values import AddTurn, Moment
+from hermes_memory_pgvector.values import AddTurn, Kind, Moment, Question, Scope
 from hermes_memory_pgvector.writer.writer import Writer
 from testing.no_undo import no_undo
 from testing.postgres import Database, new_database
@@ -223,5 +226,35 @@ def test_what_a_bucket_has_lost_it_gets_again(rig: Rig) -> None:
     rig.owner("UPDATE hermes_02.journal_writers SET position = 0")
     rig.writer._checked_at = 0.0
     rig.writer.wake()
-    wait_until(lambda: all(len(each) == 20 for each in rig.stored().values()) and len(rig.stored()) == len(THEMES))
-    assert rig.stored() == said(range(20))
+    wait_until(lambda: rig.stored() == said(range(20)))
+
+
+# Reading.
+
+
+def test_a_question_over_all_themes_asks_every_bucket_and_names_those_that_do_not_answer(rig: Rig) -> None:
+    for place, theme in enumerate(THEMES):
+        when = Moment(START + place, START + place)
+        words = f"{'zebra ' * (1 + place)}was seen from the terrace"
+        rig.journal.append(codec.encode([AddTurn(theme, f"s-{theme}", "user", words, 1, when, True)]))
+    rig.writer.start()
+    wait_until(lambda: rig.writer.flush(Deadline.after(1)))
+    recall = Recall(rig.pool.reading, None, Settings(), pool=rig.pool)
+    asked = Question("zebra on the terrace", Kind.TURN, "hermes", Scope.ALL, limit=20, wants_neighbours=True)
+    found = recall.search(asked, Deadline.after(20))
+    assert {hit.theme for hit in found.hits} == set(THEMES)
+    assert found.degraded is not None
+    assert "buckets" not in found.degraded
+    assert [hit.rank for hit in found.hits] == sorted((hit.rank for hit in found.hits), reverse=True)
+    own = replace(asked, scope=Scope.CURRENT)
+    assert [hit.theme for hit in recall.search(own, Deadline.after(20)).hits] == ["hermes"]
+    rig.owner(f"REVOKE USAGE ON SCHEMA hermes_02 FROM {RUNTIME_ROLE}")
+    rig.pool.reap(0.0)
+    found = recall.search(asked, Deadline.after(20))
+    assert {hit.theme for hit in found.hits} == set(THEMES) - in_bucket(2)
+    assert "1 of 4 buckets did not answer: 2 (" in (found.degraded or "")
+    # What one theme's bucket does not answer is no reason to leave the others alone.
+    with pytest.raises(DatabaseDenied) as refused:
+        recall.search(replace(own, theme="coder"), Deadline.after(20))
+    assert not concerns_everyone(refused.value)
+    assert recall.search(own, Deadline.after(20)).hits
