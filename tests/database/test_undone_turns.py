@@ -40,6 +40,15 @@ def test_undos_one_by_one_and_several_at_once_hide_what_they_name(shell: Shell) 
     assert [text for text in shell.found() if "Answer 2" not in text] == [*kept, *fifth]
 
 
+def test_a_host_before_0_18_does_not_mark_what_it_summarised(shell: Shell) -> None:
+    with host_state(shell.home.path) as state:
+        state.run("ALTER TABLE messages DROP COLUMN compacted")
+    for _ in range(3):
+        shell.say()
+    shell.undo(3)
+    assert shell.found() == [*FIRST]
+
+
 def test_what_was_undone_and_is_said_again_is_stored_again(shell: Shell) -> None:
     for _ in range(2):
         shell.undo()

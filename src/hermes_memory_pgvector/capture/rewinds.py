@@ -22,10 +22,10 @@ ASKED_AT_ONCE = 500
 UNREADABLE = (sqlite3.Error, OSError, MemoryPluginError)
 _REWOUND = (
     "SELECT id, rewind_count, (SELECT count(*) FROM messages WHERE session_id = sessions.id AND active = 0"
-    " AND coalesce(compacted, 0) = 0) FROM sessions WHERE rewind_count > 0 AND id IN ({})"
+    " AND {compacted} = 0) FROM sessions WHERE rewind_count > 0 AND id IN ({ids})"
 )
 _SAID = (
-    "SELECT role, content, timestamp, active, coalesce(compacted, 0) FROM messages"
+    "SELECT role, content, timestamp, active, {compacted} FROM messages"
     " WHERE session_id = ? AND role IN ('user', 'assistant') AND content IS NOT NULL ORDER BY id"
 )
 _PARENT = (
@@ -47,9 +47,11 @@ class Rewinds:
         found: dict[str, Rewound] = {}
         try:
             with closing(host_store.opened(self._path)) as store:
+                mark = _compacted(store)
                 for start in range(0, len(asked), ASKED_AT_ONCE):
                     part = asked[start : start + ASKED_AT_ONCE]
-                    rows = store.execute(_REWOUND.format(", ".join("?" * len(part))), part)
+                    statement = _REWOUND.format(compacted=mark, ids=", ".join("?" * len(part)))
+                    rows = store.execute(statement, part)
                     found |= {str(id_): Rewound(int(times), int(undone)) for id_, times, undone in rows}
         except UNREADABLE:
             return {}
@@ -73,7 +75,8 @@ class Rewinds:
 
     def _said(self, store: sqlite3.Connection, session_id: str, state: State) -> Iterator[Saying]:
         """A session's messages; what goes on in another session is replaced by what stands there."""
-        for role, content, at, is_active, is_compacted in store.execute(_SAID, (session_id,)):
+        rows = store.execute(_SAID.format(compacted=_compacted(store)), (session_id,))
+        for role, content, at, is_active, is_compacted in rows:
             digests = self._digests(role, host_store.decoded(content))
             if digests and isinstance(at, int | float):
                 now: State = state if is_active else "replaced" if is_compacted else "undone"
@@ -84,6 +87,12 @@ class Rewinds:
         forms = host_store.wordings(spoken, content)
         turns = (turn_of(spoken, form, self._max_chars) for form in forms)
         return frozenset(turn.digest for turn in turns if turn is not None)
+
+
+def _compacted(store: sqlite3.Connection) -> str:
+    """Whether a message was summarised; hosts before 0.18 leave such messages as they are."""
+    columns = store.execute("PRAGMA table_info(messages)").fetchall()
+    return "coalesce(compacted, 0)" if any(column[1] == "compacted" for column in columns) else "0"
 
 
 def _lineage(store: sqlite3.Connection, session_id: str) -> Iterator[str]:
