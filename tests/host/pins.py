@@ -21,6 +21,7 @@ from testing.environments import uv
 
 ROOT = Path(__file__).parents[2]
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+MISFIT = "DOES NOT FIT"
 QUARANTINE = timedelta(days=14)
 """The host takes no release that is younger."""
 
@@ -36,24 +37,33 @@ def main(arguments: Sequence[str]) -> int:
     ours = [*carried.NEEDED, *carried.MODEL, next(each for each in own["dev"] if each.startswith("mcp"))]
     print(f"hermes-agent {project.get('version', '')} with {', '.join(ours)}")
     misfits = 0
+    extras = project.get("optional-dependencies", {})
+    everything = {"the core with all extras": [each for listed in extras.values() for each in listed]}
     for python in PYTHONS:
-        fitting, absent = 0, []
-        for name, more in {"core": [], **project.get("optional-dependencies", {})}.items():
-            # What comes from a URL is no wheel of the index; the host names itself in its extras.
-            pinned = [
-                each for each in (*project["dependencies"], *more) if not re.match(rf"{project['name']}|.* @ ", each)
-            ]
-            told = _objection(python, [*pinned, *ours], overrides)
-            if not told:
-                fitting += 1
-            elif _objection(python, pinned, overrides):
-                absent.append(name)
-            else:
-                misfits += 1
-                print(f"Python {python}, {name} DOES NOT FIT:\n{told}")
-        said = f"; these pins cannot be had as wheels by themselves: {', '.join(absent)}" if absent else ""
-        print(f"Python {python}: core and extras that fit: {fitting}{said}", flush=True)
+        said = []
+        for sets in (everything, {"the core": [], **extras}):
+            found = {
+                name: _judged(python, [*project["dependencies"], *more], project["name"], ours, overrides)
+                for name, more in sets.items()
+            }
+            said = [f"{name} {verdict}" for name, verdict in found.items() if verdict]
+            if not said:
+                said = [f"{', '.join(sets)}: fits"]
+                break
+            if sets is not everything:
+                misfits += sum(MISFIT in each for each in said)
+        print(f"Python {python}: " + "\n  ".join(said), flush=True)
     return int(misfits > 0)
+
+
+def _judged(python: str, theirs: Sequence[str], host: str, ours: Sequence[str], overrides: Sequence[str]) -> str:
+    """What is wrong with a set of the host's pins; nothing when ours go with it."""
+    # What comes from a URL is no wheel of the index; the host names itself in its extras.
+    pinned = [each for each in theirs if not re.match(rf"{host}|.* @ ", each)]
+    told = _objection(python, [*pinned, *ours], overrides)
+    if not told:
+        return ""
+    return "cannot be had as wheels by itself" if _objection(python, pinned, overrides) else f"{MISFIT}\n{told}"
 
 
 def _objection(python: str, requirements: Sequence[str], overrides: Sequence[str]) -> str:

@@ -81,8 +81,9 @@ def initialise(
 ) -> None:
     """Turn an empty directory into a database cluster that nobody can log in to yet."""
     options = ["-U", owner, "--auth=reject", "--encoding=UTF8", "--locale=C", "--data-checksums"]
-    # Like the server itself: a container may have almost no /dev/shm.
-    options.append("--set=dynamic_shared_memory_type=mmap")
+    if binaries.major >= 16:
+        # Like the server itself: a container may have almost no /dev/shm.
+        options.append("--set=dynamic_shared_memory_type=mmap")
     if binaries.major >= 17:
         options += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     if not syncs:
