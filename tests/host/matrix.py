@@ -22,9 +22,10 @@ BESIDE = ("aiohttp>=3.11,<4",)
 """What a gateway's API server needs of the host's extras."""
 PROFILES_FROM = (0, 19)
 """Before, a gateway served one profile, or answered with an error of its own when it was to serve several."""
-SINCE = {"undo": (0, 16), "batch": (0, 18)}
+SINCE = {"undo": (0, 16), "batch": (0, 18), "picture": (0, 15, 1)}
 """Words in the names of tests, and the first version that can do what they name: 0.17 has batches, but does not report
-what they take out, so the rows follow when the file changes next."""
+what they take out, so the rows follow when the file changes next; before 0.15.1 no transcript comes with a turn, and a
+picture is described in two ways."""
 CHECKS = {
     "chat": ("tests/host/test_one_shot.py",),
     "gateway": ("tests/host/test_gateway.py",),
@@ -100,7 +101,7 @@ def _run(host: Host, check: str) -> tuple[str, bool]:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(each) for each in version.split(".")[:2])
+    return tuple(int(each) for each in version.split(".")[:3])
 
 
 if __name__ == "__main__":
