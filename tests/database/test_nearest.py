@@ -11,7 +11,7 @@ import numpy
 import pytest
 from database.searching import START, Said, Store, new_store, opened_up, settle, store_of, unit
 
-from hermes_memory_pgvector.schema.vector_indexes import VectorIndexes
+from hermes_memory_pgvector.schema import vector_indexes
 from hermes_memory_pgvector.server.server import ConnectionInfo
 from hermes_memory_pgvector.store.search import Meaning, Wording, search
 from hermes_memory_pgvector.values import Hit, Kind, Question, Scope
@@ -93,12 +93,11 @@ def test_scope_all_gets_nearly_the_same_with_and_without_its_index(large: Any) -
         ]
 
     assert sum(shares()) >= 9.9
-    with VectorIndexes.open(database.owner_dsn) as indexes:
-        indexes.create()
-        try:
-            assert sum(shares()) >= 9.5
-        finally:
-            indexes.drop()
+    vector_indexes.create(database.owner_dsn)
+    try:
+        assert sum(shares()) >= 9.5
+    finally:
+        vector_indexes.drop(database.owner_dsn)
 
 
 def test_the_same_text_said_often_does_not_crowd_out_the_rest(database: Database) -> None:

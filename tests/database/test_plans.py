@@ -12,7 +12,7 @@ import pytest
 from database.searching import Said, Store, new_store, opened_up, settle, unit
 
 from hermes_memory_pgvector.recall.recall import read_wording
-from hermes_memory_pgvector.schema.vector_indexes import VectorIndexes
+from hermes_memory_pgvector.schema import vector_indexes
 from hermes_memory_pgvector.server.server import ConnectionInfo
 from hermes_memory_pgvector.store.search import Meaning, search
 from hermes_memory_pgvector.values import Hit, Kind, Question, Scope
@@ -34,8 +34,7 @@ def filled(postgres_server: ConnectionInfo) -> Iterator[tuple[Database, Store]]:
                         for n in range(start, min(start + 300, rows))
                     )
                 )
-        with VectorIndexes.open(database.owner_dsn) as indexes:
-            indexes.create()
+        vector_indexes.create(database.owner_dsn)
         with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
             for table in ("turn_vectors", "memory_vectors"):
                 owner.execute(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg
@@ -14,7 +14,7 @@ from psycopg import sql
 
 from hermes_memory_pgvector.errors import DatabaseDenied, DatabaseUnavailable, SchemaError
 from hermes_memory_pgvector.postgres.statements import admin_statement
-from hermes_memory_pgvector.schema.vector_indexes import VectorIndexes
+from hermes_memory_pgvector.schema import vector_indexes
 from testing.postgres import Database
 from testing.stored import Stored
 from testing.waiting import wait_until
@@ -31,12 +31,6 @@ def store(database: Database) -> Iterator[Store]:
         yield opened
 
 
-@pytest.fixture
-def indexes(database: Database, store: Store) -> Iterator[VectorIndexes]:
-    with VectorIndexes.open(database.owner_dsn) as opened:
-        yield opened
-
-
 @contextmanager
 def writing(database: Database) -> Iterator[None]:
     """A writer in the middle of its transaction: an index being made has to wait for it."""
@@ -46,24 +40,42 @@ def writing(database: Database) -> Iterator[None]:
         connection.rollback()
 
 
-def test_there_is_one_of_turns_and_one_of_memories_of_the_shared_themes(indexes: VectorIndexes) -> None:
-    assert (indexes.survey().shared_vectors, indexes.survey().indexes) == (65, ())
-    assert [(done.name, done.is_new) for done in indexes.create()] == [(name, True) for name in BOTH]
-    assert [(index.name, index.is_valid) for index in indexes.survey().indexes] == [(name, True) for name in BOTH]
-    assert [done.is_new for done in indexes.create()] == [False, False]
-    assert [done.name for done in indexes.drop()] == BOTH
-    assert indexes.drop() == []
+def valid(dsn: str) -> list[tuple[str, bool]]:
+    """The indexes there are, and whether each is read."""
+    return [(index.name, index.is_valid) for index in vector_indexes.survey(dsn)]
 
 
-def test_an_index_of_somebody_elses_is_left_alone(indexes: VectorIndexes, database: Database) -> None:
+def test_there_is_one_of_turns_and_one_of_memories_of_the_shared_themes(database: Database, store: Store) -> None:
+    dsn = database.owner_dsn
+    assert valid(dsn) == []
+    made = vector_indexes.create(dsn)
+    assert valid(dsn) == [(name, True) for name in BOTH]
+    assert vector_indexes.create(dsn) == made
+    rows = Stored(dsn).rows("SELECT reltuples FROM pg_class WHERE relname = 'turn_vectors_1_all'")
+    assert rows == [(65,)]
+    assert [index.name for index in vector_indexes.drop(dsn)] == BOTH
+    assert vector_indexes.drop(dsn) == []
+
+
+def test_each_bucket_has_its_own(four_buckets: Database) -> None:
+    assert [index.name for index in vector_indexes.create(four_buckets.owner_dsn)] == BOTH * 4
+    rows = Stored(four_buckets.owner_dsn).rows(
+        "SELECT relnamespace::regnamespace::text FROM pg_class WHERE relname = 'turn_vectors_1_all' ORDER BY 1"
+    )
+    assert rows == [(f"hermes_{bucket:02}",) for bucket in range(4)]
+    assert len(vector_indexes.drop(four_buckets.owner_dsn)) == 8
+    assert valid(four_buckets.owner_dsn) == []
+
+
+def test_an_index_of_somebody_elses_is_left_alone(database: Database, store: Store) -> None:
     with psycopg.connect(database.owner_dsn) as owner:
         owner.execute("CREATE INDEX other ON turn_vectors_1 USING hnsw (embedding halfvec_cosine_ops)")
-    indexes.create()
-    assert [done.name for done in indexes.drop()] == BOTH
+    vector_indexes.create(database.owner_dsn)
+    assert [index.name for index in vector_indexes.drop(database.owner_dsn)] == BOTH
     assert Stored(database.owner_dsn).rows("SELECT 1 FROM pg_class WHERE relname = 'other'") == [(1,)]
 
 
-def test_what_an_interrupted_build_has_left_is_replaced(indexes: VectorIndexes, database: Database) -> None:
+def test_what_an_interrupted_build_has_left_is_replaced(database: Database, store: Store) -> None:
     statement = admin_statement("indexes/create").format(
         name=sql.Identifier("turn_vectors_1_all"), table=sql.Identifier("turn_vectors_1")
     )
@@ -71,21 +83,20 @@ def test_what_an_interrupted_build_has_left_is_replaced(indexes: VectorIndexes, 
         owner.execute("SET statement_timeout = '200ms'")
         with pytest.raises(psycopg.errors.QueryCanceled):
             owner.execute(sql.Composed([statement]))
-    assert [(index.name, index.is_valid) for index in indexes.survey().indexes] == [("turn_vectors_1_all", False)]
-    assert [done.is_new for done in indexes.create()] == [True, True]
-    assert [index.is_valid for index in indexes.survey().indexes] == [True, True]
+    assert valid(database.owner_dsn) == [("turn_vectors_1_all", False)]
+    vector_indexes.create(database.owner_dsn)
+    assert valid(database.owner_dsn) == [(name, True) for name in BOTH]
 
 
-def test_writes_go_on_while_an_index_is_made(indexes: VectorIndexes, database: Database, store: Store) -> None:
-    building = threading.Thread(target=indexes.create)
+def test_writes_go_on_while_an_index_is_made(database: Database, store: Store) -> None:
+    building = threading.Thread(target=vector_indexes.create, args=(database.owner_dsn,))
     with writing(database):
         building.start()
-        with VectorIndexes.open(database.owner_dsn) as second:
-            assert wait_until(lambda: any(index.is_building for index in second.survey().indexes))
-            store.connection.execute("SET lock_timeout = '2s'")
-            store.say(Said("written meanwhile", "large", vector=unit(random.Random(8), store.model.dim)))
-            with pytest.raises(DatabaseUnavailable, match="another `hermes-pgvector migrate --index`"):
-                second.create()
+        assert wait_until(lambda: any(index.is_building for index in vector_indexes.survey(database.owner_dsn)))
+        store.connection.execute("SET lock_timeout = '2s'")
+        store.say(Said("written meanwhile", "large", vector=unit(random.Random(8), store.model.dim)))
+        with pytest.raises(DatabaseUnavailable, match="another `hermes-pgvector migrate --index`"):
+            vector_indexes.create(database.owner_dsn)
     building.join(30)
     with psycopg.connect(database.owner_dsn) as owner:
         count = owner.execute("SELECT reltuples FROM pg_class WHERE relname = 'turn_vectors_1_all'").fetchone()
@@ -93,19 +104,17 @@ def test_writes_go_on_while_an_index_is_made(indexes: VectorIndexes, database: D
 
 
 def test_the_runtime_role_may_look_and_nothing_else(database: Database, store: Store) -> None:
-    with VectorIndexes.open(database.runtime_dsn) as indexes:
-        assert indexes.survey().indexes == ()
-    create: Callable[[VectorIndexes], object] = VectorIndexes.create
-    with pytest.raises(DatabaseDenied) as refused, VectorIndexes.open(database.runtime_dsn) as indexes:
-        create(indexes)
+    assert valid(database.runtime_dsn) == []
+    with pytest.raises(DatabaseDenied) as refused:
+        vector_indexes.create(database.runtime_dsn)
     assert refused.value.sqlstate == "42501"
 
 
-def test_without_vectors_there_is_nothing_to_index(indexes: VectorIndexes, database: Database) -> None:
+def test_without_vectors_there_is_nothing_to_index(database: Database, store: Store) -> None:
     with psycopg.connect(database.owner_dsn) as owner:
         owner.execute("DROP TABLE memory_vectors_1, turn_vectors_1 CASCADE; DELETE FROM embedding_models")
-    with pytest.raises(SchemaError, match="hermes-pgvector migrate"), VectorIndexes.open(database.owner_dsn):
-        pass
+    with pytest.raises(SchemaError, match="hermes-pgvector migrate"):
+        vector_indexes.create(database.owner_dsn)
 
 
 def test_a_login_that_limits_its_statements_can_build(database: Database, store: Store) -> None:
@@ -118,8 +127,8 @@ def test_a_login_that_limits_its_statements_can_build(database: Database, store:
             made.wait(0.6)
 
     writer = threading.Thread(target=hold)
-    with VectorIndexes.open(dsn) as indexes:
-        writer.start()
-        holding.wait(10)
-        assert indexes.create()[0].is_new
+    writer.start()
+    holding.wait(10)
+    vector_indexes.create(dsn)
     writer.join(10)
+    assert valid(dsn) == [(name, True) for name in BOTH]

@@ -353,10 +353,9 @@ def _leave_no_dump(ends: Ends) -> None:
 
 def _build_index(target: Side) -> None:
     """Build the approximate index that the old database had; searches work without it meanwhile."""
-    from hermes_memory_pgvector.schema.vector_indexes import VectorIndexes
+    from hermes_memory_pgvector.schema import vector_indexes
 
-    with VectorIndexes.open(target.dsn) as indexes:
-        indexes.create()
+    vector_indexes.create(target.dsn)
 
 
 # Taking it back.

@@ -69,10 +69,10 @@ def migrate(
     )
     built = None
     if index and done.model_id is not None:
-        from hermes_memory_pgvector.schema.vector_indexes import VectorIndexes
+        from hermes_memory_pgvector.schema import vector_indexes
 
-        with progress.waiting("index over all themes"), VectorIndexes.open(admin) as indexes:
-            found = indexes.drop() if drop else indexes.create()
+        with progress.waiting("index over all themes"):
+            found = vector_indexes.drop(admin) if drop else vector_indexes.create(admin)
         built = ", ".join(f"{each.name}, {amounts.size(each.size_bytes)}" for each in found) or "none"
     what = "dropped" if drop else "index over all themes"
     told = [*migration.told(done, wanted), *([Note("ok", f"{what}: {built}")] if built else [])]

@@ -24,5 +24,5 @@ SELECT set_config('maintenance_work_mem', greatest(%s, pg_size_bytes(current_set
 
 
 -- shared_vectors --
--- how many vectors of turns the shared themes have
-SELECT count(*) FROM {turn_vectors} WHERE NOT hermes_is_private(agent_identity)
+-- how many vectors of this table the shared themes have
+SELECT count(*) FROM {table} WHERE NOT hermes_is_private(agent_identity)
