@@ -37,6 +37,8 @@ _DRESS = (
     r"|&(?:amp;){0,4}(?P<entity>#\d{1,6}|#[xX][0-9A-Fa-f]{1,5}"
     r"|quot|amp|apos|lt|gt|nbsp|shy|equals|colon|sol|lowbar|period|zwj|zwnj);"
 )
+_MAY_BEGIN = rf"[\x1b^\\\[*`~<%&{FORMAT_SIGNS}]"
+"""What each of them begins with: most texts have none of it."""
 _ESCAPED = {"n": "\n", "r": "\n", "t": " ", "f": " ", "b": " ", "v": " "}
 
 
@@ -87,6 +89,8 @@ class Undressed:
 
 def undressed(text: str, joint: str = "") -> Undressed:
     """A text without colours, bold and unseen signs, its escapes read; `joint` stands for what was taken away."""
+    if not re.search(_MAY_BEGIN, text):
+        return Undressed(text)
     pieces: list[str] = []
     places, origins = [0], [0]
     at = length = 0

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from hermes_memory_pgvector.text.folding import Undressed, undressed
 
@@ -326,19 +326,33 @@ MOST_ROUNDS = 4
 """A mask may let something be seen that was hidden in what it took away; a text is hardly ever searched twice."""
 
 
+class RuleSet(NamedTuple):
+    """Rules, and all their hints: each is looked for once in a text."""
+
+    rules: tuple[Rule, ...]
+    hints: tuple[str, ...]
+
+    @classmethod
+    def of(cls, rules: Iterable[Rule]) -> RuleSet:
+        """These rules."""
+        told = tuple(rules)
+        return cls(told, tuple(dict.fromkeys(hint for rule in told for hint in rule.hints)))
+
+
 class Masker:
     """Masks what its rules find."""
 
     def __init__(self, rules: Sequence[Rule] = RULES) -> None:
-        self._rules = tuple(rules)
-        self._words = tuple(rule for rule in self._rules if rule.is_word)
-        self._contexts = tuple(rule for rule in self._rules if not rule.is_word)
+        self._rules = RuleSet.of(rules)
+        self._words = RuleSet.of(rule for rule in rules if rule.is_word)
+        self._contexts = RuleSet.of(rule for rule in rules if not rule.is_word)
 
     def mask(self, text: str) -> Masked:
         """The text with `[redacted:kind]` in place of each secret; masking it again changes nothing."""
         counts: Counter[str] = Counter()
         if undressed(text).text is text:
-            return Masked(_without(text, Undressed, self._rules, counts), counts)
+            rules = self._rules if _LONG_WORD.search(text) else self._contexts
+            return Masked(_without(text, Undressed, rules, counts), counts)
         for _ in range(MOST_ROUNDS):
             before = text
             # A whole token before a part of one; a password as it was typed before it is read in another way.
@@ -372,13 +386,14 @@ def _apart(text: str) -> Undressed:
     return undressed(text, " ")
 
 
-def _without(text: str, read: Callable[[str], Undressed], rules: Sequence[Rule], counts: Counter[str]) -> str:
+def _without(text: str, read: Callable[[str], Undressed], rules: RuleSet, counts: Counter[str]) -> str:
     """The text with what some rules find in one way to read it masked."""
     seen = read(text)
     lowered = seen.text.lower()
     has_long_word = _LONG_WORD.search(seen.text) is not None
-    for rule in rules:
-        if (has_long_word or not rule.is_word) and _has_hint(rule, lowered):
+    present = {hint for hint in rules.hints if hint in lowered}
+    for rule in rules.rules:
+        if (has_long_word or not rule.is_word) and (not rule.hints or not present.isdisjoint(rule.hints)):
             pieces: list[str] = []
             at = 0
             for start, end in _found(seen.text, rule):
