@@ -43,7 +43,7 @@ from hermes_memory_pgvector.capture import transcript
 from hermes_memory_pgvector.capture.turns import worth_keeping
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.embedding.base import Embedder, ProtocolName, create_embedder
+from hermes_memory_pgvector.embedding.base import Embedder, create_embedder
 from hermes_memory_pgvector.embedding.probe import measure as measure_scale
 from hermes_memory_pgvector.recall import prefetch
 from hermes_memory_pgvector.recall.recall import Recall
@@ -436,8 +436,7 @@ LOADERS = {"locomo": ("locomo*.json", load_locomo), "longmemeval": ("longmemeval
 
 def embedder_of(url: str, model: str) -> Embedder:
     """The endpoint's embedder, or the local one."""
-    protocol: ProtocolName = "auto" if url else "local"
-    return create_embedder(url=url, model=model, protocol=protocol, dim=None, api_key=None)
+    return create_embedder(Settings(embed_url=url, embed_model=model))
 
 
 def measure_sets(

@@ -77,7 +77,7 @@ def figures(server: ConnectionInfo, *, common: float = 0.0, own: float = 0.0) ->
 
 
 def embedder_of(endpoint: EmbedServer) -> Embedder:
-    return create_embedder(url=endpoint.url, model="model", protocol="openai", dim=None, api_key=None)
+    return create_embedder(Settings(embed_url=endpoint.url, embed_model="model", embed_protocol="openai"))
 
 
 def remember(store: Store, embedder: Embedder) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -182,31 +183,14 @@ def test_what_was_embedded_before_needs_no_endpoint(server: EmbedServer, make: M
 
 
 def test_without_a_url_the_local_model_is_used() -> None:
-    embedder = create_embedder(url=" ", model="nomic-embed-text", protocol="auto", dim=None, api_key=None)
+    embedder = create_embedder(Settings())
     assert isinstance(embedder, LocalEmbedder)
     assert embedder.info(soon()).dim == 256
 
 
 def test_with_a_url_the_endpoint_is_used_unless_local_is_asked_for() -> None:
-    def kind(url: str, protocol: str) -> type:
-        embedder = create_embedder(
-            url=url,
-            model="m",
-            protocol=protocol,  # type: ignore[arg-type]
-            dim=None,
-            api_key=None,
-        )
-        return type(embedder)
-
-    assert kind("http://host", "auto") is RemoteEmbedder
-    assert kind("http://host", "local") is LocalEmbedder
+    at_host = Settings(embed_url="http://host")
+    assert type(create_embedder(at_host)) is RemoteEmbedder
+    assert type(create_embedder(replace(at_host, embed_protocol="local"))) is LocalEmbedder
     with pytest.raises(ConfigError, match="embed_url"):
-        kind("", "openai")
-    with pytest.raises(ConfigError, match="embed_protocol"):
-        kind("http://host", "telepathy")
-
-
-@pytest.mark.parametrize(("dim", "batch"), [(0, 64), (-1, 64), (20_000, 64), (256, 0)])
-def test_impossible_sizes_are_config_errors(dim: int, batch: int) -> None:
-    with pytest.raises(ConfigError):
-        create_embedder(url="http://host", model="m", protocol="auto", dim=dim, api_key=None, batch=batch)
+        create_embedder(Settings(embed_protocol="openai"))

@@ -164,8 +164,9 @@ def audit(event, args):
         print("NETWORK", event)
 sys.addaudithook(audit)
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.embedding import create_embedder
-embedder = create_embedder(url="", model="", protocol="auto", dim=None, api_key=None)
+embedder = create_embedder(Settings())
 embedder.info(Deadline.after(10))
 assert "numpy" not in sys.modules, "nothing is loaded before the first use"
 assert embedder.embed_query("some words", Deadline.after(30)) is not None

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
+from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import create_embedder
 from hermes_memory_pgvector.embedding.base import Embedder, Scale
@@ -28,7 +29,7 @@ class Measured(NamedTuple):
 @pytest.fixture
 def measured() -> Iterator[Measured]:
     with EmbedServer(dim=64) as server:
-        embedder = create_embedder(url=server.url, model="nomic-embed-text", protocol="openai", dim=64, api_key=None)
+        embedder = create_embedder(Settings(embed_url=server.url, embed_protocol="openai", embed_dim=64))
         yield Measured(server, embedder)
         embedder.close()
 
@@ -39,7 +40,7 @@ def test_the_pairs_are_forty_different_questions_and_texts() -> None:
 
 
 def test_the_local_model_places_unrelated_texts_near_zero() -> None:
-    local = create_embedder(url="", model="", protocol="local", dim=None, api_key=None)
+    local = create_embedder(Settings())
     scale = measure(local, Deadline.after(60))
     assert scale.mean == pytest.approx(0.015, abs=0.01)
     assert scale.sd == pytest.approx(0.074, abs=0.01)

@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
+from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.known_models import spec_with
-from hermes_memory_pgvector.errors import ConfigError, EmbeddingRejected
+from hermes_memory_pgvector.errors import EmbeddingRejected
 from hermes_memory_pgvector.text.clean import REPLACED, clean
 
 Vector: TypeAlias = "array.array[float]"
@@ -75,34 +76,23 @@ class Embedder(Protocol):
         """Close connections; the embedder may be used again afterwards."""
 
 
-def create_embedder(
-    *,
-    url: str,
-    model: str,
-    protocol: ProtocolName,
-    dim: int | None,
-    api_key: str | None,
-    batch: int = BATCH,
-    prefixes: str = "",
-) -> Embedder:
+def create_embedder(settings: Settings, api_key: str | None = None) -> Embedder:
     """The embedder the settings describe; an empty url with `auto` means the local model.
 
     Nothing is loaded or contacted here. A wrong value raises a ConfigError that names the setting; `configured.py` has
     the embedder for callers that must go on without one.
     """
-    if batch < 1:
-        raise ConfigError(f"the embedding batch must be at least 1, not {batch}")
-    if dim is not None and not 1 <= dim <= MAX_DIM:
-        raise ConfigError(f"embed_dim must be between 1 and {MAX_DIM}, not {dim}")
     # The parts import this module, and a process with an endpoint need never import the local model.
-    if protocol == "local" or (protocol == "auto" and not url.strip()):
+    if settings.uses_local_model:
         from hermes_memory_pgvector.embedding.local import LocalEmbedder
 
-        return LocalEmbedder(dim=dim)
+        return LocalEmbedder(dim=settings.embed_dim)
     from hermes_memory_pgvector.embedding.remote import RemoteEmbedder
 
-    spec = spec_with(model, prefixes)
-    return RemoteEmbedder(url=url, model=model, protocol=protocol, dim=dim, api_key=api_key, batch=batch, spec=spec)
+    return RemoteEmbedder(
+        url=settings.embed_url, model=settings.embed_model, protocol=settings.embed_protocol, dim=settings.embed_dim,
+        api_key=api_key, spec=spec_with(settings.embed_model, settings.embed_prefixes),
+    )  # fmt: skip
 
 
 def embeddable(text: str, max_chars: int) -> str | None:

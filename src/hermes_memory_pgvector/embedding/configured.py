@@ -153,7 +153,7 @@ class ConfiguredEmbedder:
                 key = _key(self._home, self._settings)
                 if self._inner is not None and key == self._key:
                     return self._inner
-                made = _embedder(self._settings, key)
+                made = create_embedder(self._settings, key)
             except ConfigError as error:
                 if not self._fault:
                     logger.warning("rows wait for their vectors and recall falls back to keyword search: %s", error)
@@ -171,7 +171,7 @@ class ConfiguredEmbedder:
 def setting_fault(home: Path, settings: Settings) -> str:
     """Which of the embedder's settings is wrong, and how; empty when all are usable. Contacts nobody."""
     try:
-        _embedder(settings, _key(home, settings)).close()
+        create_embedder(settings, _key(home, settings)).close()
     except ConfigError as error:
         return str(error)
     return ""
@@ -188,14 +188,3 @@ def _key(home: Path, settings: Settings) -> str | None:
 
 def _spec(settings: Settings) -> ModelSpec:
     return WORDLLAMA if settings.uses_local_model else spec_with(settings.embed_model, settings.embed_prefixes)
-
-
-def _embedder(settings: Settings, key: str | None) -> Embedder:
-    return create_embedder(
-        url=settings.embed_url,
-        model=settings.embed_model,
-        protocol=settings.embed_protocol,
-        dim=settings.embed_dim,
-        api_key=key,
-        prefixes=settings.embed_prefixes,
-    )

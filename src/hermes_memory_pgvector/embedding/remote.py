@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.embedding.base import ModelInfo, ProtocolName, Vector, embeddable, unit_vector
+from hermes_memory_pgvector.embedding.base import BATCH, ModelInfo, ProtocolName, Vector, embeddable, unit_vector
 from hermes_memory_pgvector.embedding.http import HttpClient
 from hermes_memory_pgvector.embedding.known_models import ModelSpec, spec_of
 from hermes_memory_pgvector.embedding.protocols import OLLAMA, OPENAI, EmbeddingProtocol, InputRefused, NotSpoken
@@ -37,7 +37,7 @@ class RemoteEmbedder:
     """Embeds through one endpoint; thread-safe, nothing is contacted before the first call."""
 
     def __init__(
-        self, *, url: str, model: str, protocol: ProtocolName, dim: int | None, api_key: str | None, batch: int,
+        self, *, url: str, model: str, protocol: ProtocolName, dim: int | None, api_key: str | None, batch: int = BATCH,
         spec: ModelSpec | None = None,
     ) -> None:  # fmt: skip
         """Without `spec`, the facts are those that the model's name tells."""

@@ -26,8 +26,6 @@ _SPACE = re.compile(r"\s+")
 # As text: made into patterns when a question comes, not when the package is loaded.
 _WORD = rf"[^\W_{UNSPACED}](?:[^\W_{UNSPACED}]|[\u0300-\u036f])*(?:['’][^\W\d_{UNSPACED}]+)?"
 _RUN = f"[{UNSPACED}]+"
-_SIGN = re.compile("[^\u3099\u309a][\u3099\u309a]?|.")
-"""A sign with the voicing mark that becomes one with it."""
 _JOINER = "\u200d"
 _VIRAMA = 9
 """The class of marks that bind two consonants of an Indian script."""
@@ -103,7 +101,8 @@ def _in_runs(text: str, words: Sequence[str]) -> Iterator[Match]:
     if not looked_for:
         return
     for run in re.finditer(_RUN, text):
-        folded, places = _folded_run(run.group())
+        signs = run.group()
+        folded = fold(signs)
         found: dict[int, str] = {}
         for lexeme in looked_for:
             place = folded.find(lexeme)
@@ -113,26 +112,9 @@ def _in_runs(text: str, words: Sequence[str]) -> Iterator[Match]:
                 found[place] = lexeme
                 place = folded.find(lexeme, place + 1)
         for place, lexeme in found.items():
-            start, end = places[place], places[place + len(lexeme)]
-            # What folds into several signs may begin or end in the middle of one.
-            yield Match(run.start() + start, run.start() + max(end, start + 1), lexeme)
-
-
-def _folded_run(signs: str) -> tuple[str, Sequence[int]]:
-    """A run folded, and for each sign of that, and for its end, where it stands in the run."""
-    folded = fold(signs)
-    if len(folded) == len(signs):
-        return folded, range(len(signs) + 1)
-    forms: dict[str, str] = {}
-    parts: list[str] = []
-    places: list[int] = []
-    for sign in _SIGN.finditer(signs):
-        typed = sign.group()
-        if typed not in forms:
-            forms[typed] = fold(typed)
-        parts.append(forms[typed])
-        places += [sign.start()] * len(forms[typed])
-    return "".join(parts), [*places, len(signs)]
+            # Signs that fold into one, or into several, put it a little aside.
+            start = place * len(signs) // len(folded)
+            yield Match(run.start() + start, run.start() + min(start + len(lexeme), len(signs)), lexeme)
 
 
 def _densest(found: Sequence[Match], room: int) -> tuple[int, int]:
