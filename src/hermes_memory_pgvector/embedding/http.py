@@ -87,6 +87,9 @@ class HttpClient:
             with contextlib.suppress(IndexError):
                 self._idle.pop().close()
 
+    def __del__(self) -> None:
+        self.close()
+
     def after_fork_in_child(self) -> None:
         """The parent goes on using its connections; the child closes its copies and opens its own."""
         self.close()
@@ -135,13 +138,16 @@ class HttpClient:
         origin = self._endpoint.origin
         has_answered = may_keep = False
         try:
+            if deadline.is_over:
+                raise TimeoutError
             connection.sock.settimeout(max(deadline.remaining(), 0.001))
             connection.request("POST", target, content, self._headers)
             with connection.getresponse() as response:
                 has_answered = True
                 is_success = 200 <= response.status < 300
                 body = self._read(response, max_body) if is_success else b""
-                may_keep = is_success and not response.will_close
+                # Whoever asked too late may have closed this client since.
+                may_keep = is_success and not response.will_close and not deadline.is_over
                 return Reply(response.status, body)
         except TimeoutError:
             raise self._late() from None
