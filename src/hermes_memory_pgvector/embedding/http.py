@@ -138,8 +138,6 @@ class HttpClient:
         origin = self._endpoint.origin
         has_answered = may_keep = False
         try:
-            if deadline.is_over:
-                raise TimeoutError
             connection.sock.settimeout(max(deadline.remaining(), 0.001))
             connection.request("POST", target, content, self._headers)
             with connection.getresponse() as response:
