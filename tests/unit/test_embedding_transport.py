@@ -286,3 +286,20 @@ def test_a_forked_child_inherits_no_lock_no_wait_and_no_connection() -> None:
         check=False,
     )
     assert run.stdout == "child 0\n", run.stderr
+
+
+def test_a_model_that_the_endpoint_has_to_pull_first_is_told_so() -> None:
+    body = b'{"error": "model \\"nomic\\" not found, try pulling it first"}'
+
+    def serve(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(65_536)
+            connection.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        with pytest.raises(EmbeddingRejected, match=r"answered 404 .* it has no such model, try pulling it first"):
+            embedder_at(f"http://127.0.0.1:{listener.getsockname()[1]}").embed_query("anything", Deadline.after(10))
+        thread.join(10)

@@ -14,6 +14,7 @@ import socket
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
 from queue import Empty, SimpleQueue
 
@@ -25,11 +26,12 @@ from hermes_memory_pgvector.service import start_thread
 
 MAX_IDLE = 4
 _CHUNK_BYTES = 64 * 1024
+_REASON_BYTES = 2048
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A status and, when it is a success, the body."""
+    """A status and, when it is a success or nothing is there, the body."""
 
     status: int
     body: bytes
@@ -57,7 +59,7 @@ class HttpClient:
         renew_after_fork(self)
 
     def post(self, target: str, content: bytes, deadline: Deadline, max_body: int) -> Reply:
-        """The answer to one POST; the body is read only when the status is a success."""
+        """The answer to one POST; other bodies than those of a success or of nothing found may repeat what was said."""
         used: list[HTTPConnection] = []
         answers: SimpleQueue[Reply | BaseException] = SimpleQueue()
 
@@ -144,6 +146,8 @@ class HttpClient:
                 has_answered = True
                 is_success = 200 <= response.status < 300
                 body = self._read(response, max_body) if is_success else b""
+                if response.status == HTTPStatus.NOT_FOUND:
+                    body = response.read(_REASON_BYTES)
                 # Whoever asked too late may have closed this client since.
                 may_keep = is_success and not response.will_close and not deadline.is_over
                 return Reply(response.status, body)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.base import BATCH, ModelInfo, ProtocolName, Vector, embeddable, unit_vector
-from hermes_memory_pgvector.embedding.http import HttpClient
+from hermes_memory_pgvector.embedding.http import HttpClient, Reply
 from hermes_memory_pgvector.embedding.known_models import ModelSpec, spec_of
 from hermes_memory_pgvector.embedding.protocols import OLLAMA, OPENAI, EmbeddingProtocol, InputRefused, NotSpoken
 from hermes_memory_pgvector.embedding.url import Endpoint, parse_endpoint
@@ -162,7 +162,7 @@ class RemoteEmbedder:
         target = protocol.path(self._endpoint.path) + (f"?{self._endpoint.query}" if self._endpoint.query else "")
         cap = 65_536 + len(texts) * (self._dim or _LARGEST_LIKELY_DIM) * _BYTES_PER_NUMBER
         reply = self._client.post(target, json.dumps(request, ensure_ascii=False).encode(), deadline, cap)
-        _check_status(reply.status, source, protocol)
+        _check_status(reply, source, protocol)
         rows = protocol.rows(_parsed(reply.body, source), len(texts), source)
         return self._checked(rows, source)
 
@@ -199,11 +199,14 @@ def _headers(endpoint: Endpoint, api_key: str | None) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
 
-def _check_status(status: int, source: str, protocol: EmbeddingProtocol) -> None:
+def _check_status(reply: Reply, source: str, protocol: EmbeddingProtocol) -> None:
+    status = reply.status
     if 200 <= status < 300:
         return
     if status in _UNKNOWN_PATH:
-        raise NotSpoken(f"{source} answered {status} to the {protocol.name} protocol: unknown path or model")
+        # In our words: what an endpoint says itself may repeat a key or a text.
+        reason = "it has no such model, try pulling it first" if b"pull" in reply.body else "unknown path or model"
+        raise NotSpoken(f"{source} answered {status} to the {protocol.name} protocol: {reason}")
     if status == _FAULT:
         raise AnsweredWithFault(f"{source} answered {status}")
     if status in _TRANSIENT or status > _FAULT:
