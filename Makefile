@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run quick test test-again test-full test-portable check format docs samples pictures page page-check test-browser-full test-settings test-masker test-imports test-backups bench bench-full faults test-hosts test-pins test-fleet test-majors build smoke clean
+.PHONY: help setup run quick test test-again test-full test-portable check format docs samples pictures page page-check test-browser-full test-settings test-masker test-imports test-backups bench bench-full faults test-hosts test-pins test-fleet test-majors test-citus build smoke clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -96,6 +96,10 @@ test-fleet: setup ## behind a pooler, through a failover, and after an older dum
 
 test-majors: setup ## dumps and moves with every Postgres there is; PGINSTALLS= names folders of more
 	$(BIN)/python -m pytest -q -m '' tests/database/test_majors.py
+
+test-citus: setup ## buckets on a cluster; PGINSTALL= names a Postgres with citus and vector (the folder of bin and lib)
+	@test -x "$(PGINSTALL)/bin/postgres" || { echo "make test-citus PGINSTALL=FOLDER, with FOLDER/bin/postgres in it"; exit 1; }
+	PGINSTALL=$(PGINSTALL) $(BIN)/python -m pytest -q -n 0 -p no:randomly tests/citus
 
 build: setup ## build wheel and sdist
 	$(BIN)/python -m build --no-isolation --outdir dist .

@@ -16,8 +16,9 @@ import contextlib
 import os
 import signal
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 import psycopg
@@ -56,8 +57,11 @@ TRUST = "host all all 127.0.0.1/32 trust\nhost replication all 127.0.0.1/32 trus
 class Node:
     """One server of the pair."""
 
-    def __init__(self, data: Path, binaries: Binaries, account: Account) -> None:
+    def __init__(
+        self, data: Path, binaries: Binaries, account: Account, settings: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self._data = data
+        self._settings = {**SETTINGS, **settings}
         self._binaries = binaries
         self._account = account
         self._process: subprocess.Popen[bytes] | None = None
@@ -90,7 +94,7 @@ class Node:
             (self._data.parent / f"{self._data.name}.log").open("ab") as log,
         ):
             command = [self._binaries.program("postgres"), "-D", path, "-c", f"port={self.port}"]
-            for name, value in SETTINGS.items():
+            for name, value in self._settings.items():
                 command += ["-c", f"{name}={value}"]
             self._process = subprocess.Popen(
                 command, stdout=log, stderr=log, pass_fds=descriptors, start_new_session=True, cwd="/",

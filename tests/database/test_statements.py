@@ -74,7 +74,6 @@ ACROSS_THEMES = {
     "vectors/seconds_until_next": "when the next row is due for a vector; no content",
     "mirror/held": "rows of this home, whichever theme wrote them",
     "overview/themes": "how many rows each theme has, for status; no content",
-    "overview/theme_names": "the names of all themes, to find a session whose theme nobody recorded; no content",
     "carry/published_rows": "another database's rows, for `import`",
     "overview/similarities": "distances between random pairs, for doctor; no content",
     "overview/redacted": "how many secrets were masked, for status; no content",

@@ -1,4 +1,4 @@
-"""The six views: what they show, how Postgres reads them, and the recipes that docs/reference/sql.md gives."""
+"""The seven views: what they show, how Postgres reads them, and the recipes that docs/reference/sql.md gives."""
 
 from __future__ import annotations
 

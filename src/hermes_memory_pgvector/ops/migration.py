@@ -89,6 +89,7 @@ def apply(
     switches_model: bool = False,
     may_be_closed: bool = False,
     language: str | None = None,
+    buckets: int | None = None,
 ) -> Outcome:
     """Run the migration; whoever waits for another one, or for the adoption of rows, sees so."""
     from hermes_memory_pgvector.schema import migrate
@@ -105,6 +106,7 @@ def apply(
             report=bar.phase,
             may_be_closed=may_be_closed,
             language=language,
+            buckets=buckets,
         )
 
 
@@ -120,6 +122,10 @@ def told(outcome: Outcome, wanted: Wanted) -> Iterator[Note]:
     yield Note("ok", "the tables were made" if outcome.applied else "the tables are as they should be")
     if outcome.kept_model is None and wanted.spec is not None:
         yield Note("ok", f"vectors: {wanted.spec.name}, {wanted.spec.dim} dimensions")
+    if outcome.dealt:
+        yield Note("ok", f"themes are dealt to {count(outcome.dealt, 'bucket')}")
+    if outcome.handed_out:
+        yield Note("ok", f"workers have taken {count(outcome.handed_out, 'bucket')}")
     for notice in outcome.notices:
         yield Note("note", notice)
     if outcome.vectors_wanted:

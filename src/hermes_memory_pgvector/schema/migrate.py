@@ -20,6 +20,7 @@ from hermes_memory_pgvector.postgres import conventions
 from hermes_memory_pgvector.postgres.statements import admin_statement, read_sql, text_of, vector_tables
 from hermes_memory_pgvector.schema import owner
 from hermes_memory_pgvector.schema.adoption import EarlierTables
+from hermes_memory_pgvector.schema.buckets import deal, hand_out, tidy
 from hermes_memory_pgvector.schema.model_tables import NewModel, ensure_model, model_sql
 from hermes_memory_pgvector.schema.owner import value
 from hermes_memory_pgvector.store.schema import MINIMUM_PGVECTOR, SCHEMA_VERSION, is_recent
@@ -30,11 +31,12 @@ DEFAULT_LANGUAGE: Final = "pg_catalog.english"
 SMALL_ROWS: Final = 1_000
 """So many rows are embedded anew in a moment; with more, a change of the model is left to `reembed`."""
 BASE: Final = "base"
-MOST_BUCKETS: Final = 64
 ALL_BUCKETS: Final = (
     "conversations", "memory_entries", "memory_operations", "pending_vectors", "hidden", "forgotten", "recall_log",
-    "dead_letters", "theme_aliases", "hermes_rows", "hermes_themes", "hermes_sessions", "hermes_events",
+    "dead_letters", "theme_aliases", "hermes_rows", "hermes_sessions", "hermes_events",
 )  # fmt: skip
+LEAPING: Final = ("hermes_theme_names", "hermes_themes")
+"""What a distributed engine answers for one bucket only: of each, the whole answer is fetched first."""
 EMBEDDED: Final = ("memory_entries_embedded", "conversations_embedded")
 """What views beside the tables of the whole installation show of all buckets."""
 EXTENSION: LiteralString = "CREATE EXTENSION IF NOT EXISTS vector"
@@ -55,6 +57,10 @@ class Outcome:
     kept_model: str | None = None
     """The model that stays the current one although another was given: changing it is left to `reembed`."""
     notices: list[str] = field(default_factory=list)
+    dealt: int = 0
+    """To how many buckets themes were dealt."""
+    handed_out: int = 0
+    """How many buckets workers were given."""
 
 
 def script(model: NewModel | None, runtime_role: str) -> Iterator[str]:
@@ -63,7 +69,9 @@ def script(model: NewModel | None, runtime_role: str) -> Iterator[str]:
     yield f"-- functions\n{EXTENSION};\n{_language_sql(DEFAULT_LANGUAGE).as_string(None)};\n{read_sql('functions.sql')}"
     yield f"-- tables\n{_tables()}"
     if model is not None:
-        yield f"-- vector tables of {model.name}, {model.dim} dimensions\n" + model_sql(1, model.dim).as_string(None)
+        yield f"-- vector tables of {model.name}, {model.dim} dimensions\n" + model_sql(
+            1, model.dim, "public"
+        ).as_string(None)
     ids = [1] if model is not None else []
     made = _views_and_grants("public", ids, ids[0] if ids else None, [runtime_role])
     whole = _installation_views_and_grants([runtime_role])
@@ -106,10 +114,7 @@ def apply(
             if earlier is not None:
                 report(earlier.intention(schema))
                 earlier.set_aside()
-            _make_schema(connection, outcome, report, language, buckets or 1)
-            made = len(owner.buckets(connection))
-            if buckets is not None and buckets != made:
-                raise SchemaError(f"the database has {made} buckets, and keeps them: it is not dealt anew")
+            _make_schema(connection, outcome, report, language)
             if model is not None:
                 outcome.model_id = _take_model(connection, model, outcome, is_wanted=switches_model)
             if earlier is not None:
@@ -117,15 +122,26 @@ def apply(
                 outcome.adopted_memories, outcome.adopted_turns = adopted.memories, adopted.turns
                 outcome.adopted_vectors, outcome.model_id = adopted.vectors, adopted.model_id
                 outcome.notices.append(earlier.notice)
+            made = len(owner.buckets(connection))
+            if buckets is not None and buckets != made:
+                if made > 1:
+                    raise SchemaError(f"the database has {made} buckets, and keeps them: it is not dealt anew")
+                deal(connection, buckets, report)
+                outcome.dealt = buckets
             if outcome.model_id is not None:
-                enqueue = admin_statement("models/enqueue_missing_vectors").format(**vector_tables(outcome.model_id))
+                names = vector_tables(outcome.model_id)
                 for _ in owner.within_buckets(connection):
-                    outcome.vectors_wanted += connection.execute(enqueue).rowcount
+                    for enqueue in (
+                        admin_statement("models/enqueue_memories"),
+                        admin_statement("models/enqueue_turns"),
+                    ):
+                        outcome.vectors_wanted += connection.execute(enqueue.format(**names)).rowcount
             if _ensure_role(connection, runtime_role, runtime_password, outcome):
                 make_views_and_grants(connection, {*fleet_roles(connection), runtime_role})
-        # With fresh statistics, the first searches are planned like later ones.
-        if outcome.applied and owner.buckets(connection) == [schema]:
-            connection.execute("ANALYZE memory_entries, conversations")
+        outcome.handed_out = hand_out(connection, report)
+        if outcome.applied or outcome.dealt or outcome.handed_out:
+            report("collecting statistics")
+            tidy(connection)
     return outcome
 
 
@@ -152,9 +168,7 @@ def _tables() -> LiteralString:
     return f"{read_sql('installation.sql')}\n{read_sql('base.sql')}"
 
 
-def _make_schema(
-    connection: Connection, outcome: Outcome, report: Callable[[str], None], language: str | None, buckets: int
-) -> None:
+def _make_schema(connection: Connection, outcome: Outcome, report: Callable[[str], None], language: str | None) -> None:
     """Make the functions anew, and in an empty schema the tables."""
     rows = connection.execute("SELECT version, sha256 FROM hermes_pgvector_migrations ORDER BY version").fetchall()
     digest = hashlib.sha256(_tables().encode()).hexdigest()
@@ -175,10 +189,7 @@ def _make_schema(
     if not rows:
         report("making the tables")
         connection.execute(read_sql("installation.sql"))
-        if buckets > 1:
-            make_buckets(connection, buckets)
-        else:
-            connection.execute(read_sql("base.sql"))
+        connection.execute(read_sql("base.sql"))
         connection.execute(admin_statement("schema/record_migration"), (SCHEMA_VERSION, BASE, digest))
         outcome.applied.append(BASE)
     if wanted != spoken:
@@ -187,22 +198,6 @@ def _make_schema(
         for _ in owner.within_buckets(connection):
             connection.execute(admin_statement("schema/make_words_of_memories"))
             connection.execute(admin_statement("schema/make_words_of_turns"))
-
-
-def make_buckets(connection: Connection, count: int) -> None:
-    """Make the tables of themes in so many schemas, each with ids of its own."""
-    if not 1 < count <= MOST_BUCKETS:
-        raise SchemaError(f"{count} buckets cannot be made: 2 to {MOST_BUCKETS}")
-    main = owner.schema_to_migrate(connection)
-    names = [f"{'hermes' if main == 'public' else main}_{bucket:02}" for bucket in range(count)]
-    connection.execute(admin_statement("schema/set_buckets"), (names,))
-    for name in names:
-        connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(name)))
-    for bucket, _ in enumerate(owner.within_buckets(connection)):
-        connection.execute(read_sql("base.sql"))
-        for (sequence,) in connection.execute(admin_statement("schema/spread_ids")).fetchall():
-            spread = sql.SQL("ALTER SEQUENCE {} INCREMENT BY {} START WITH {start} RESTART WITH {start}")
-            connection.execute(spread.format(sql.Identifier(sequence), count, start=bucket + 1))
 
 
 def _find_language(connection: Connection, name: str) -> str:
@@ -293,7 +288,7 @@ def fleet_roles(connection: Connection) -> list[str]:
 def make_views_and_grants(connection: Connection, roles: Collection[str]) -> None:
     """Let the views show the current model's vectors, and give these roles what running agents takes."""
     main, schemas = owner.schema_to_migrate(connection), owner.buckets(connection)
-    shown = ALL_BUCKETS if schemas != [main] else ()
+    shown = (*ALL_BUCKETS, *LEAPING) if schemas != [main] else ()
     for name in EMBEDDED if shown else ():
         # Made anew, as what they show may be of another dimension now.
         connection.execute(sql.SQL("DROP VIEW IF EXISTS {}").format(sql.Identifier(main, name)))
@@ -304,6 +299,11 @@ def make_views_and_grants(connection: Connection, roles: Collection[str]) -> Non
         connection.execute(made.encode())
     for name in shown if current is None or not shown else (*shown, *EMBEDDED):
         parts = [sql.SQL("SELECT * FROM {}").format(sql.Identifier(schema, name)) for schema in schemas]
+        if name in LEAPING:
+            found = [sql.Identifier(schema) for schema in schemas]
+            answers = [sql.SQL("{} AS MATERIALIZED ({})").format(*each) for each in zip(found, parts, strict=True)]
+            parts = [sql.SQL("SELECT * FROM {}").format(each) for each in found]
+            parts[0] = sql.SQL("WITH {} {}").format(sql.SQL(", ").join(answers), parts[0])
         view = sql.SQL("CREATE OR REPLACE VIEW {} AS {}").format(
             sql.Identifier(name), sql.SQL(" UNION ALL ").join(parts)
         )

@@ -30,10 +30,11 @@ class NewModel:
     unrelated_sd: float | None = None
 
 
-def model_sql(model_id: int, dim: int) -> sql.Composed:
-    """The DDL of a model's vector tables."""
+def model_sql(model_id: int, dim: int, schema: str) -> sql.Composed:
+    """The DDL of a model's vector tables in a bucket; run where names mean the tables of the whole installation."""
     return sql.SQL(read_sql("model.sql")).format(
         **vector_tables(model_id),
+        schema=sql.Identifier(schema),
         dim=sql.Literal(dim),
         cover=sql.SQL(", embedding" if dim <= MOST_COVERED else ""),
         storage=sql.SQL("PLAIN" if dim <= MOST_IN_PAGE else "EXTERNAL"),
@@ -42,16 +43,18 @@ def model_sql(model_id: int, dim: int) -> sql.Composed:
 
 def ensure_model(connection: psycopg.Connection[Any], model: NewModel, *, is_current: bool) -> int:
     """Register an embedding model and create its vector tables, in every bucket under one number; return that."""
-    model_id = None
-    for _ in owner.within_buckets(connection):
+    model_id, without = None, []
+    for schema in owner.within_buckets(connection):
         known = value(connection, "models/find", (model.name, model.dim))
         if known is None:
             spec = (model_id, model.name, model.dim, model.unrelated_mean, model.unrelated_sd)
             known = value(connection, "models/register", spec)
-            connection.execute(model_sql(known, model.dim))
+            without.append(schema)
         model_id = int(known)
     if model_id is None:
         raise SchemaError("there is no bucket")
+    for schema in without:
+        connection.execute(model_sql(model_id, model.dim, schema))
     if is_current:
         make_current(connection, model_id)
     return model_id

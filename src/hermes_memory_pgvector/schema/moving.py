@@ -274,7 +274,7 @@ def _make_models(source: Side, target: Side) -> None:
                 target.connection.execute(sql.SQL("DROP TABLE IF EXISTS {} CASCADE").format(table))
     for model, dim in wanted:
         if (model, dim) not in present:
-            target.connection.execute(model_sql(model, dim))
+            target.connection.execute(model_sql(model, dim, target.facts.schema or ""))
 
 
 def _copy(source: Side, target: Side, name: str, advance: Callable[[int], None]) -> int:

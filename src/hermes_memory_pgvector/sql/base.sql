@@ -105,8 +105,9 @@ CREATE INDEX memory_operations_arrival ON memory_operations (id);
 
 -- The embedding models whose vectors there are. unrelated_mean and unrelated_sd: the cosine of unrelated texts in this
 -- model; without them rows are judged by their words alone. The prefixes are those its texts were embedded with.
+CREATE SEQUENCE embedding_models_id_seq;
 CREATE TABLE embedding_models (
-    id              integer     GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id              integer     PRIMARY KEY DEFAULT nextval('embedding_models_id_seq'),
     name            text        NOT NULL,
     dim             integer     NOT NULL CHECK (dim BETWEEN 1 AND 4000),
     is_current      boolean     NOT NULL DEFAULT false,
@@ -117,6 +118,7 @@ CREATE TABLE embedding_models (
     created_at      timestamptz NOT NULL DEFAULT now(),
     UNIQUE (name, dim)
 );
+ALTER SEQUENCE embedding_models_id_seq OWNED BY embedding_models.id;
 CREATE UNIQUE INDEX embedding_models_current ON embedding_models (is_current) WHERE is_current;
 
 -- Rows that still want a vector of the current model. Whoever embeds next takes a lease on some of them: due_at is when it

@@ -11,6 +11,6 @@ GRANT USAGE ON SEQUENCE memory_entries_id_seq, conversations_id_seq, dead_letter
 -- Whoever embeds first measures the model.
 GRANT SELECT, UPDATE (unrelated_mean, unrelated_sd, query_prefix, document_prefix) ON embedding_models TO {role};
 -- The views are for looking.
-GRANT SELECT ON hermes_rows, hermes_themes, hermes_sessions, hermes_events TO {role};
+GRANT SELECT ON hermes_rows, hermes_theme_names, hermes_themes, hermes_sessions, hermes_events TO {role};
 -- Marks are added, and nobody but the owner takes them away again.
 GRANT SELECT, INSERT ON forgotten TO {role};

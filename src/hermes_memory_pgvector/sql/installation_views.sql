@@ -13,7 +13,7 @@ FROM processes AS process;
 CREATE OR REPLACE VIEW hermes_metrics AS
 SELECT 'hermes_pgvector_memories'::text AS name, '{}'::jsonb AS labels, count(*)::double precision AS value FROM memory_entries
 UNION ALL SELECT 'hermes_pgvector_turns', '{}', count(*) FROM conversations
-UNION ALL SELECT 'hermes_pgvector_themes', '{}', count(*) FROM hermes_themes
+UNION ALL SELECT 'hermes_pgvector_themes', '{}', count(*) FROM hermes_theme_names
 UNION ALL SELECT 'hermes_pgvector_hidden', '{}', count(*) FROM hermes_rows WHERE hidden_by IS NOT NULL
 UNION ALL SELECT 'hermes_pgvector_pending_vectors', '{}', count(*) FROM pending_vectors
 UNION ALL SELECT 'hermes_pgvector_rejected_records', '{}', count(*) FROM dead_letters

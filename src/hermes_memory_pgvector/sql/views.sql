@@ -4,7 +4,7 @@
 -- Made anew by every migrate. Columns that nobody asks for are not computed.
 
 -- Memories and turns side by side. Whoever names no theme reads every row: for the newest of all themes, take the newest
--- of each (hermes_themes CROSS JOIN LATERAL).
+-- of each (hermes_theme_names CROSS JOIN LATERAL).
 CREATE OR REPLACE VIEW hermes_rows AS
 SELECT entry.id, 'memory'::text AS kind, entry.agent_identity AS theme, entry.updated_at AS at, entry.target AS whose,
        NULL::text AS session_id, entry.content, hermes_origin_of_memory(entry.origin, entry.metadata) AS origin, entry.untrusted,
@@ -16,7 +16,26 @@ SELECT turn.id, 'turn'::text, turn.agent_identity, turn.ts, turn.role, turn.sess
        turn.hidden_by, turn.home_id, turn.metadata
 FROM conversations AS turn;
 
--- The themes that hold anything, found by leaps through an index.
+-- The names of the themes that hold anything, found by leaps through an index.
+CREATE OR REPLACE VIEW hermes_theme_names AS
+WITH RECURSIVE speaking (theme) AS (
+    (SELECT turn.agent_identity FROM conversations AS turn ORDER BY turn.agent_identity LIMIT 1)
+    UNION ALL
+    SELECT (SELECT turn.agent_identity FROM conversations AS turn
+            WHERE turn.agent_identity > speaking.theme ORDER BY turn.agent_identity LIMIT 1)
+    FROM speaking WHERE speaking.theme IS NOT NULL
+), knowing (theme) AS (
+    (SELECT entry.agent_identity FROM memory_entries AS entry ORDER BY entry.agent_identity LIMIT 1)
+    UNION ALL
+    SELECT (SELECT entry.agent_identity FROM memory_entries AS entry
+            WHERE entry.agent_identity > knowing.theme ORDER BY entry.agent_identity LIMIT 1)
+    FROM knowing WHERE knowing.theme IS NOT NULL
+)
+SELECT speaking.theme FROM speaking WHERE speaking.theme IS NOT NULL
+UNION
+SELECT knowing.theme FROM knowing WHERE knowing.theme IS NOT NULL;
+
+-- How much each of these themes holds.
 CREATE OR REPLACE VIEW hermes_themes AS
 SELECT found.theme,
        (SELECT count(*) FROM memory_entries AS entry WHERE entry.agent_identity = found.theme) AS memories,
@@ -29,22 +48,7 @@ SELECT found.theme,
        (SELECT max(row.at) FROM hermes_rows AS row WHERE row.theme = found.theme) AS last_write,
        (SELECT log.at FROM recall_log AS log WHERE log.agent_identity = found.theme ORDER BY log.at DESC LIMIT 1) AS last_recall,
        hermes_is_private(found.theme) AS is_private
-FROM (WITH RECURSIVE speaking (theme) AS (
-          (SELECT turn.agent_identity FROM conversations AS turn ORDER BY turn.agent_identity LIMIT 1)
-          UNION ALL
-          SELECT (SELECT turn.agent_identity FROM conversations AS turn
-                  WHERE turn.agent_identity > speaking.theme ORDER BY turn.agent_identity LIMIT 1)
-          FROM speaking WHERE speaking.theme IS NOT NULL
-      ), knowing (theme) AS (
-          (SELECT entry.agent_identity FROM memory_entries AS entry ORDER BY entry.agent_identity LIMIT 1)
-          UNION ALL
-          SELECT (SELECT entry.agent_identity FROM memory_entries AS entry
-                  WHERE entry.agent_identity > knowing.theme ORDER BY entry.agent_identity LIMIT 1)
-          FROM knowing WHERE knowing.theme IS NOT NULL
-      )
-      SELECT speaking.theme FROM speaking WHERE speaking.theme IS NOT NULL
-      UNION
-      SELECT knowing.theme FROM knowing WHERE knowing.theme IS NOT NULL) AS found (theme);
+FROM hermes_theme_names AS found;
 
 -- Sessions: each stands where its last turn stands.
 CREATE OR REPLACE VIEW hermes_sessions AS

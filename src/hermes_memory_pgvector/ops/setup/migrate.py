@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from hermes_memory_pgvector.errors import UsageError
 from hermes_memory_pgvector.ops import migration
 from hermes_memory_pgvector.ops.memory import Memory
-from hermes_memory_pgvector.terminal import amounts, progress
+from hermes_memory_pgvector.terminal import amounts, parse, progress
 from hermes_memory_pgvector.terminal.operation import WORK_REMAINS, Facts, Note, Operation, Option, Raw, aside
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Script(Raw):
 
 def migrate(
     memory: Memory, *, admin_dsn: str | None, runtime_role: str | None, index: str | None, drop: bool,
-    switch_model: bool, adopt_model: str, language: str | None, **printing: bool,
+    switch_model: bool, adopt_model: str, language: str | None, buckets: int | None, **printing: bool,
 ) -> Facts:  # fmt: skip
     """Migrate, or show the SQL."""
     if drop and not index:
@@ -65,7 +65,13 @@ def migrate(
     role = runtime_role or migration.role_for(settings, admin)
     wanted = migration.wanted_model(home, settings)
     done = migration.apply(
-        admin, role, wanted.spec, adopt_model=adopt_model, switches_model=switch_model, language=language
+        admin,
+        role,
+        wanted.spec,
+        adopt_model=adopt_model,
+        switches_model=switch_model,
+        language=language,
+        buckets=buckets,
     )
     built = None
     if index and done.model_id is not None:
@@ -107,6 +113,9 @@ MIGRATE: Final = Operation(
         Option("--drop", "with --index: drop it instead", is_flag=True),
         Option("--language", "take words apart by this text search configuration of the server, such as german "
                "(default: as before, at first english); every row's words are made anew", metavar="NAME"),
+        Option("--buckets", "deal the themes to so many schemas, once and for all: 4 for each server you expect; "
+               "agents' writes wait meanwhile. Workers of a Citus coordinator take them over", parse=parse.positive,
+               metavar="N"),
         Option("--switch-model", "switch to the configured embedding model at once, however many rows are embedded "
                "again (see reembed)", is_flag=True),
         Option("--adopt-model", "model that made the vectors of an earlier installation (default: nomic-embed-text)",
@@ -117,6 +126,7 @@ MIGRATE: Final = Operation(
         ("migrate", "update the schema of the database in use"),
         ("migrate --admin-dsn postgresql://owner@db.example.com/hermes", "as the owner of the tables"),
         ("migrate --language german", "find German words in every inflection"),
+        ("migrate --buckets 16", "make the database ready for several servers"),
         ("migrate --print", "only show the SQL"),
     ),
     group="set up",

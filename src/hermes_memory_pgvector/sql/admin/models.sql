@@ -1,11 +1,18 @@
--- enqueue_missing_vectors --
--- lists every row that has no vector of this model for embedding, except those that recall leaves out
-INSERT INTO pending_vectors (agent_identity, kind, id)
-SELECT agent_identity, 'memory', id FROM memory_entries AS entry
+-- enqueue_memories --
+-- lists every memory that has no vector of this model for embedding, except those that recall leaves out
+--
+-- All columns are named: a distributed engine takes no default that is computed in a statement which reads its own tables.
+INSERT INTO pending_vectors (agent_identity, kind, id, due_at, attempts, reason)
+SELECT agent_identity, 'memory', id, 'epoch', 0, '' FROM memory_entries AS entry
 WHERE hidden_by IS NULL
   AND NOT EXISTS (SELECT FROM {memory_vectors} AS v WHERE v.agent_identity = entry.agent_identity AND v.id = entry.id)
-UNION ALL
-SELECT agent_identity, 'turn', id FROM conversations AS turn
+ON CONFLICT DO NOTHING
+
+
+-- enqueue_turns --
+-- lists every turn that has no vector of this model for embedding, except those that recall leaves out
+INSERT INTO pending_vectors (agent_identity, kind, id, due_at, attempts, reason)
+SELECT agent_identity, 'turn', id, 'epoch', 0, '' FROM conversations AS turn
 WHERE hidden_by IS NULL
   AND NOT EXISTS (SELECT FROM {turn_vectors} AS v WHERE v.agent_identity = turn.agent_identity AND v.id = turn.id)
 ON CONFLICT DO NOTHING
@@ -24,8 +31,8 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM {turn_vectors} UNION ALL SELECT 1 FR
 
 -- register --
 -- registers an embedding model, under a number where it has one elsewhere; its id
-INSERT INTO embedding_models (id, name, dim, unrelated_mean, unrelated_sd) OVERRIDING SYSTEM VALUE
-VALUES (coalesce(%s::integer, nextval(pg_get_serial_sequence('embedding_models', 'id'))), %s, %s, %s, %s) RETURNING id
+INSERT INTO embedding_models (id, name, dim, unrelated_mean, unrelated_sd)
+VALUES (coalesce(%s::integer, nextval('embedding_models_id_seq')), %s, %s, %s, %s) RETURNING id
 
 
 -- finish_pending --

@@ -81,16 +81,3 @@ SELECT DISTINCT grantee
 FROM information_schema.role_table_grants
 WHERE table_schema = current_schema() AND table_name = 'homes' AND privilege_type = 'INSERT'
   AND grantee NOT IN ('PUBLIC', current_user)
-
-
--- set_buckets --
--- notes the schemas of the buckets
-UPDATE hermes_pgvector_installation SET buckets = %s
-
-
--- spread_ids --
--- the sequences of this schema that number rows
-SELECT relname::text FROM pg_class AS s
-WHERE relkind = 'S' AND relnamespace = quote_ident(current_schema())::regnamespace
-  AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = s.oid AND deptype = 'i')
-ORDER BY 1

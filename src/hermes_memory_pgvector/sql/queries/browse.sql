@@ -13,7 +13,7 @@ ORDER BY turn.ts, turn.id;
 SELECT entry.agent_identity, entry.id, entry.target, entry.content, entry.created_at, entry.updated_at, entry.metadata,
        entry.hidden_by, pending.attempts, hermes_origin_of_memory(entry.origin, entry.metadata), entry.untrusted, entry.home_id,
        coalesce((SELECT jsonb_object_agg(held.home, held.how -> 'o') FROM jsonb_each(entry.homes) AS held (home, how)), '{}'::jsonb)
-FROM (SELECT theme AS agent_identity FROM hermes_themes WHERE %(theme)s::text IS NULL OR theme = %(theme)s::text) AS theme
+FROM (SELECT theme AS agent_identity FROM hermes_theme_names WHERE %(theme)s::text IS NULL OR theme = %(theme)s::text) AS theme
 JOIN memory_entries AS entry ON entry.agent_identity = theme.agent_identity AND entry.id = %(id)s::bigint
 LEFT JOIN pending_vectors AS pending
   ON pending.agent_identity = entry.agent_identity AND pending.kind = 'memory' AND pending.id = entry.id;
@@ -25,7 +25,7 @@ LEFT JOIN pending_vectors AS pending
 -- theme: null to look into all; id.
 SELECT turn.agent_identity, turn.id, turn.session_id, turn.role, turn.content, turn.ts, turn.metadata, turn.hidden_by,
        turn.parent_session_id, pending.attempts, hermes_origin_of_turn(turn.origin, turn.role), turn.untrusted, turn.home_id
-FROM (SELECT theme AS agent_identity FROM hermes_themes WHERE %(theme)s::text IS NULL OR theme = %(theme)s::text) AS theme
+FROM (SELECT theme AS agent_identity FROM hermes_theme_names WHERE %(theme)s::text IS NULL OR theme = %(theme)s::text) AS theme
 JOIN conversations AS turn ON turn.agent_identity = theme.agent_identity AND turn.id = %(id)s::bigint
 LEFT JOIN pending_vectors AS pending
   ON pending.agent_identity = turn.agent_identity AND pending.kind = 'turn' AND pending.id = turn.id;
@@ -45,7 +45,7 @@ GROUP BY 1;
 -- last_numbers --
 -- The highest number of a turn, and of an operation on memories.
 SELECT coalesce(max(found.id), 0), coalesce((SELECT max(id) FROM memory_operations), 0)
-FROM (SELECT theme FROM hermes_themes) AS known
+FROM (SELECT theme FROM hermes_theme_names) AS known
 CROSS JOIN LATERAL (
     SELECT turn.id FROM conversations AS turn WHERE turn.agent_identity = known.theme ORDER BY turn.id DESC LIMIT 1
 ) AS found;
@@ -57,7 +57,7 @@ CROSS JOIN LATERAL (
 -- theme, origin: null for all; kinds; since, before, before_kind, before_id: null for open, the place itself is not included.
 SELECT found.kind, found.id, found.theme, found.at, found.content, found.whose, found.session_id, found.hidden_by, found.origin,
        found.untrusted, found.home_id
-FROM (SELECT theme FROM hermes_themes WHERE %(theme)s::text IS NULL OR theme = %(theme)s::text) AS known
+FROM (SELECT theme FROM hermes_theme_names WHERE %(theme)s::text IS NULL OR theme = %(theme)s::text) AS known
 CROSS JOIN LATERAL (
     SELECT * FROM hermes_rows AS stored
     WHERE stored.theme = known.theme AND stored.kind = ANY (%(kinds)s::text[])
@@ -72,7 +72,7 @@ ORDER BY found.at DESC, found.kind DESC, found.id DESC LIMIT %(limit)s::integer;
 
 -- session_themes --
 -- The themes in which a session has turns.
-SELECT known.theme FROM hermes_themes AS known
+SELECT known.theme FROM hermes_theme_names AS known
 WHERE EXISTS (SELECT FROM hermes_rows AS stored WHERE stored.theme = known.theme AND stored.session_id = %(session_id)s)
 ORDER BY 1;
 
@@ -101,7 +101,7 @@ ORDER BY found.last_at DESC, found.last_id DESC LIMIT %(limit)s::integer;
 -- Turns that were stored lately: ids above a number, of one theme or of all.
 SELECT found.kind, found.id, found.theme, found.at, found.content, found.whose, found.session_id, found.hidden_by, found.origin,
        found.untrusted, found.home_id
-FROM (SELECT theme FROM hermes_themes WHERE %(theme)s::text IS NULL OR theme = %(theme)s::text) AS known
+FROM (SELECT theme FROM hermes_theme_names WHERE %(theme)s::text IS NULL OR theme = %(theme)s::text) AS known
 CROSS JOIN LATERAL (
     SELECT * FROM hermes_rows AS stored
     WHERE stored.theme = known.theme AND stored.kind = 'turn' AND stored.id > %(after_id)s::bigint
@@ -111,7 +111,7 @@ ORDER BY found.id;
 
 -- theme_names --
 -- The themes that hold anything, by name.
-SELECT theme FROM hermes_themes ORDER BY theme;
+SELECT theme FROM hermes_theme_names ORDER BY theme;
 
 
 -- themes --
