@@ -41,6 +41,11 @@ def _parser() -> argparse.ArgumentParser:
     recall.add_argument("--embed-model", default="nomic-embed-text", help="the model's name there")
     recall.add_argument("--turn-rule", choices=("each", "pair"), help="store only what an agent keeps by this rule")
     recall.set_defaults(act=_recall)
+    cluster = commands.add_parser("cluster", help="a coordinator and workers beside one Postgres; PGINSTALL names both")
+    cluster.add_argument("--turns", type=int, default=200_000)
+    cluster.add_argument("--themes", type=int, default=500)
+    cluster.add_argument("--questions", type=int, default=400)
+    cluster.set_defaults(act=_cluster)
     gateway = commands.add_parser("gateway", help="what the provider adds to a request of the real gateway")
     gateway.add_argument("--rounds", type=int, default=5)
     gateway.add_argument("--requests", type=int, default=96, help="requests of a round, with and without (default: 96)")
@@ -101,6 +106,13 @@ def _gateway(options: argparse.Namespace) -> int:
     from bench import gateway
 
     return gateway.measure(options.rounds, options.requests, options.page)
+
+
+def _cluster(options: argparse.Namespace) -> int:
+    from bench import cluster
+
+    cluster.run(options.turns, options.themes, options.questions)
+    return 0
 
 
 if __name__ == "__main__":
