@@ -13,6 +13,7 @@ import pytest
 from database.test_statements import ARGUMENT, QUERIES, ROWS, _given, name_of
 from psycopg.conninfo import make_conninfo
 
+from hermes_memory_pgvector.ops.setup import checks
 from hermes_memory_pgvector.postgres.buckets import bucket_of
 from hermes_memory_pgvector.postgres.statements import model_statement
 from hermes_memory_pgvector.schema import migrate
@@ -113,6 +114,16 @@ def test_migrate_runs_again_and_takes_another_model_and_language(database: Datab
     assert kept == [("p0",)]
 
 
+def test_doctor_says_which_buckets_no_worker_has(cluster: Cluster, database: Database, home: AgentHome) -> None:
+    config = f"memory:\n  provider: pgvector\n  pgvector:\n    dsn: {database.runtime_dsn}\n"
+    (home.path / "config.yaml").write_text(config, encoding="utf-8")
+    assert _finding(home) == ("ok", f"{COUNT}, on 2 workers of Citus")
+    cluster.coordinator.rows("SELECT citus_schema_undistribute('hermes_03')", database=database.name)
+    assert _finding(home) == ("warning", f"1 of {COUNT} lie on the Citus coordinator and not on its 2 workers")
+    migrate.apply(database.owner_dsn, runtime_role=RUNTIME_ROLE)
+    assert _finding(home)[0] == "ok"
+
+
 def test_while_a_worker_is_away_the_others_themes_go_on(cluster: Cluster, database: Database, home: AgentHome) -> None:
     away = cluster.workers[0]
     themes = [f"theme-{number}" for number in range(8)]
@@ -176,6 +187,10 @@ def _count(database: Database, theme: str, words: str) -> int:
     query = f"SELECT count(*) FROM {bucket}.conversations WHERE agent_identity = %s AND strpos(content, %s) > 0"
     ((count,),) = Stored(database.owner_dsn).rows(query, theme, words)
     return int(count)
+
+
+def _finding(home: AgentHome) -> tuple[str, str]:
+    return next((each.level, each.text) for each in checks.examine(home.path) if each.name == "buckets")
 
 
 def _has_one(database: Database, theme: str, words: str) -> bool:

@@ -30,7 +30,7 @@ STATEMENT_MODE = (
     "the connection pooler refuses transactions: it runs in statement mode, and transaction mode is needed"
     " (in pgbouncer.ini: pool_mode = transaction)"
 )
-SERVER_AWAY = "the connection pooler cannot reach its server"
+SERVER_AWAY = "the connection pooler or the coordinator cannot reach its server"
 PLAIN_STATES = {
     "53100": "the disk of the database server is full; free some space there",
     "25006": "this server takes no writes: it is a standby or set to read-only; name the primary in dsn",

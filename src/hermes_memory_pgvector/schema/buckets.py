@@ -18,6 +18,7 @@ from hermes_memory_pgvector.postgres.buckets import bucket_of
 from hermes_memory_pgvector.postgres.statements import admin_statement, read_sql, statement
 from hermes_memory_pgvector.schema import owner
 from hermes_memory_pgvector.schema.model_tables import model_sql
+from hermes_memory_pgvector.store import overview
 
 MOST_BUCKETS: Final = 64
 GATE_SECONDS: Final = 90
@@ -94,9 +95,9 @@ def _place_themes(connection: Connection, columns: Mapping[str, sql.Composed], c
 def hand_out(connection: Connection, report: Callable[[str], None]) -> int:
     """Hand every bucket that is still here to a worker, where this database coordinates some; how many it was."""
     schemas = owner.buckets(connection)
-    if len(schemas) == 1 or not owner.value(connection, "cluster/is_installed"):
+    if len(schemas) == 1 or not overview.workers(connection):
         return 0
-    for number in range(len(schemas) if owner.value(connection, "cluster/workers") else 0):
+    for number in range(len(schemas)):
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (owner.LOCK_KEY,))
             name = owner.value(connection, "cluster/undistributed", (schemas,))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.postgres.statements import one, run
+from hermes_memory_pgvector.postgres.statements import admin_statement, one, run
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,18 @@ def read_only_reason(connection: Connection) -> str:
 def server_facts(connection: Connection) -> ServerFacts:
     """The server, its extensions and our role; works before any migration."""
     return ServerFacts(*one(connection, "overview/server"))
+
+
+def workers(connection: Connection) -> int:
+    """How many servers of a Citus cluster take buckets of this database."""
+    installed: Any = connection.execute(admin_statement("cluster/is_installed")).fetchone()
+    counted: Any = connection.execute(admin_statement("cluster/workers")).fetchone() if installed[0] else (0,)
+    return int(counted[0])
+
+
+def not_handed_out(connection: Connection, schemas: Sequence[str]) -> int:
+    """How many of these buckets lie on the coordinator although it has workers."""
+    return len(connection.execute(admin_statement("cluster/undistributed"), (list(schemas),)).fetchall())
 
 
 def contents(connection: Connection, limit: int) -> Contents:

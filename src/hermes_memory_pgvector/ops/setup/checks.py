@@ -203,6 +203,7 @@ def _database(
                 yield Finding("schema", "warning", state.news, "pip install -U hermes-memory-pgvector")
             else:
                 yield Finding("schema", "ok", f"version {state.version}, up to date")
+            yield from _cluster(connection)
             objection = belonging.objection(home, settings, connection)
             if objection:
                 back = "or switch back to the other one: hermes-pgvector config set dsn DSN"
@@ -239,6 +240,20 @@ def _server(connection: Connection, where: str) -> Iterator[Finding]:
     elif not schema.is_recent(facts.pgvector):
         text = f"{facts.pgvector} is too old"
         yield Finding("pgvector", "problem", text, "upgrade it, then: ALTER EXTENSION vector UPDATE")
+
+
+def _cluster(connection: Connection) -> Iterator[Finding]:
+    """Whether each bucket lies with a worker, where there are both."""
+    from hermes_memory_pgvector.postgres import buckets
+    from hermes_memory_pgvector.store import overview
+
+    schemas = buckets.layout(connection).schemas
+    count = overview.workers(connection) if schemas else 0
+    if count and (left := overview.not_handed_out(connection, schemas)):
+        text = f"{left} of {len(schemas)} lie on the Citus coordinator and not on its {amounts.count(count, 'worker')}"
+        yield Finding("buckets", "warning", text, "hermes-pgvector migrate")
+    elif count:
+        yield Finding("buckets", "ok", f"{len(schemas)}, on {amounts.count(count, 'worker')} of Citus")
 
 
 def _vectors(connection: Connection, settings: Settings, info: ModelInfo | None) -> Iterator[Finding]:

@@ -9,10 +9,10 @@ SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')
 
 
 -- undistributed --
--- the first bucket that lies on the coordinator itself
+-- the buckets that lie on the coordinator itself
 SELECT given.name FROM unnest(%s::text[]) WITH ORDINALITY AS given (name, place)
 WHERE NOT EXISTS (SELECT FROM pg_dist_schema AS known WHERE known.schemaid = to_regnamespace(quote_ident(given.name)))
-ORDER BY given.place LIMIT 1
+ORDER BY given.place
 
 
 -- distribute --
