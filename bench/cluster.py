@@ -175,7 +175,7 @@ def _compare(asked: Sequence[tuple[Question, list[float]]], plain: System, sprea
                 answers.append(system.ask(question, vector))
                 if turn:
                     took[system].append(1000 * (time.perf_counter() - began))
-            alike += answers[0] == answers[1]
+            alike += [text for text, _ in answers[0]] == [text for text, _ in answers[1]]
         print(f"round {turn}: {alike} of {len(asked)} answers alike", flush=True)
     (p50, p95), (s50, s95) = ((percentile(each, 0.5), percentile(each, 0.95)) for each in took.values())
     print(f"recall ms, p50/p95: plain {p50:.1f}/{p95:.1f}, cluster {s50:.1f}/{s95:.1f}: "

@@ -51,12 +51,12 @@ def deal(connection: Connection, count: int, report: Callable[[str], None]) -> N
         sequences = [str(name) for (name,) in connection.execute(admin_statement("buckets/sequences"))]
         owner.stay_within(connection, main)
         for name in tables:
-            how = "copy" if name in COPIED else "deal_hidden" if name == "hidden" else "deal"
-            if name == "dead_letters":
-                how = "copy" if number == 0 else ""
-            if how:
-                parts = {"table": sql.Identifier(name), "columns": columns[name], "number": sql.Literal(number)}
-                connection.execute(admin_statement(f"buckets/{how}").format(bucket=sql.Identifier(schema), **parts))
+            if name == "dead_letters" and number > 0:
+                continue
+            is_whole = name in (*COPIED, "dead_letters")
+            how = "buckets/copy" if is_whole else "buckets/deal_hidden" if name == "hidden" else "buckets/deal"
+            parts = {"table": sql.Identifier(name), "columns": columns[name], "number": sql.Literal(number)}
+            connection.execute(admin_statement(how).format(bucket=sql.Identifier(schema), **parts))
         for name in sequences:
             last = int(owner.value(connection, "buckets/last_number", (name,)))
             first = last + 1 + (number - last) % count
