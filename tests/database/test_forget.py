@@ -11,7 +11,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import Journal, Urgency, codec
 from hermes_memory_pgvector.mirror import edit_file, mirror
 from hermes_memory_pgvector.ops.forget import drain, host, request
+from hermes_memory_pgvector.postgres.buckets import bucket_of
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.runtime.flush import EmptyJournal
 from hermes_memory_pgvector.runtime.registry import close_all, engine_for
@@ -134,6 +137,14 @@ def home(tmp_path: Path, database: Database) -> Iterator[Home]:
     made.close()
 
 
+@pytest.fixture
+def home_of_four(tmp_path: Path, four_buckets: Database) -> Iterator[Home]:
+    """One whose themes lie in four buckets."""
+    made = Home(tmp_path, four_buckets)
+    yield made
+    made.close()
+
+
 def nothing_waits(home: Home) -> bool:
     with psycopg.connect(home.database.owner_dsn) as owner:
         return drain.waiting(owner, [home.path]) == 0
@@ -185,7 +196,7 @@ def test_a_text_that_came_by_every_door_is_forgotten_and_stays_forgotten(home: H
     assert CANARY in (tmp_path / "old.jsonl").read_text(encoding="utf-8")
     with nothing_changes(home.stored):
         dry = home.commands.call("forget", "--match", CANARY.upper(), "--json")
-    assert dry.code == 0, dry
+    assert dry.code == 0, dry.everything
     counts = dry.json["counts"]
     assert (counts["turns"], counts["memories"], counts["rejected"]) == (3, 2, 2)
     assert any(each["text"].startswith("2 records still in journals") for each in dry.json["notes"])
@@ -510,7 +521,8 @@ def test_a_number_of_a_receipt_is_above_that_of_every_mark(home: Home) -> None:
 
 
 KILLED = """
-import os, signal, sys
+import itertools, os, signal, sys
+import psycopg
 from hermes_memory_pgvector.mirror import edit_file
 from hermes_memory_pgvector.ops.forget import bars, host, rows
 from hermes_memory_pgvector.store import marks
@@ -526,14 +538,130 @@ def killed_after(module, name):
         kill()
     setattr(module, name, run)
 
-step = sys.argv.pop(1)
+def counted(cursor):
+    real = cursor.execute
+    def run(*given, **named):
+        done = real(*given, **named)
+        if next(statements) == int(step):
+            kill()
+        return done
+    cursor.execute = run
+
+step, statements = sys.argv.pop(1), itertools.count(1)
 where = {"erase": (rows, "erase"), "insert": (marks, "insert"), "take_out": (host, "take_out"), "keep": (bars, "_add")}
 if step == "committed":
     bars._add = kill
+elif step.isdigit():
+    counted(psycopg.Cursor)
+    counted(psycopg.ServerCursor)
 else:
     killed_after(*where[step])
 sys.exit(main())
 """
+
+
+PARTNER = "agent:main:whatsapp:dm:4915112345678"
+
+
+def said_by_criterion(home: Home, criterion: str) -> list[str]:
+    """The canary where a criterion means it, and somebody else beside it; the options that name it."""
+    long_ago = Moment(int(datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1e6), 1)
+    home.provider("bystander", "s1").sync_turn(OTHER, "So it is, at the northern quay", session_id="s1")
+    if criterion == "before":
+        home.settle()
+        home.close()
+        home.journal(replace(home.turn(f"{CANARY} called", theme="hermes"), when=long_ago))
+        return ["--before", "2026-02-01"]
+    agent = home.provider(PARTNER if criterion == "user" else "hermes", "canary")
+    agent.sync_turn(f"{CANARY} called about the delivery", f"Noted: {CANARY} called", session_id="canary")
+    agent.on_memory_write("add", "memory", f"{CANARY} likes tea", metadata={"session_id": "canary"})
+    if criterion in ("theme", "ids"):
+        home.memory_file(f"{CANARY} likes tea", f"{CANARY} stands in the file")
+        home.memory_file(f"{CANARY} is 52", target="USER.md")
+    home.settle()
+    home.close()
+    if criterion == "ids":
+        held = "SELECT left(kind, 1) || id FROM hermes_rows WHERE strpos(content, %s) > 0"
+        return [name for (name,) in home.stored.rows(held, CANARY)]
+    theme = next(theme for theme in home.stored.themes() if theme != "bystander")
+    home.journal(home.turn(f"{CANARY} waits in a journal", theme=theme, session="canary"))
+    return {"theme": ["--theme", "hermes"], "session": ["--session", "canary"], "user": ["--user", PARTNER]}[criterion]
+
+
+@pytest.mark.parametrize("criterion", ["theme", "session", "user", "ids", "before"])
+def test_whatever_names_it_nothing_of_it_is_left_and_nothing_comes_back(
+    home: Home, tmp_path: Path, criterion: str
+) -> None:
+    options = said_by_criterion(home, criterion)
+    shutil.copytree(home.folder, tmp_path / "old")
+    assert home.hits()
+    assert home.commands.call("export", "--output", str(tmp_path / "old.jsonl")).code == 0
+    done = home.commands.call("forget", *options, "--execute", "--json")
+    assert done.code == 0, done
+    assert home.hits() == []
+    assert [path.read_text() for path in (home.path / "memories").iterdir() if CANARY in path.read_text()] == []
+    assert home.commands.call("forget", "--verify", str(done.json["receipt"]), "--match", CANARY).code == 0
+
+    # The old journals again, as after a restored backup, and an old export.
+    shutil.rmtree(home.folder / "journal")
+    shutil.copytree(tmp_path / "old" / "journal", home.folder / "journal")
+    with psycopg.connect(home.database.owner_dsn) as owner:
+        owner.execute("DELETE FROM journal_writers")
+    home.provider("bystander", "s2").sync_turn("A new day begins", "So it does, and a fine one", session_id="s2")
+    home.settle()
+    wait_until(lambda: nothing_waits(home))
+    home.close()
+    assert home.commands.call("import", str(tmp_path / "old.jsonl"), "--execute").code == 0
+    assert CANARY.lower() not in home.stored.everything().lower()
+    assert {content for _, _, content in home.stored.turns("bystander")} >= {OTHER, "A new day begins"}
+
+
+def test_what_lies_in_several_buckets_is_forgotten_in_all_of_them(home_of_four: Home, tmp_path: Path) -> None:
+    home = home_of_four
+    themes = [next(each for each in map(str, count()) if bucket_of(each, 4) == bucket) for bucket in range(4)]
+    for theme in themes:
+        agent = home.provider(theme, f"of {theme}")
+        agent.sync_turn(f"{CANARY} called about {theme}", OTHER, session_id=f"of {theme}")
+        agent.on_memory_write("add", "memory", f"{CANARY} likes {theme}", metadata={})
+    home.settle()
+    home.close()
+    assert {home.stored.count(f"hermes_0{bucket}.conversations") > 0 for bucket in range(4)} == {True}
+    assert home.commands.call("export", "--output", str(tmp_path / "old.jsonl")).code == 0
+    dry = home.commands.call("forget", "--match", CANARY, "--json")
+    assert dry.code == 0, dry.everything
+    counts = dry.json["counts"]
+    assert (counts["turns"], counts["memories"]) == (4, 4)
+    done = home.commands.call("forget", "--match", CANARY, "--execute", "--json")
+    assert done.code == 0, done
+    assert home.hits() == []
+    assert home.commands.call("forget", "--verify", str(done.json["receipt"]), "--match", CANARY).code == 0
+    assert home.commands.call("import", str(tmp_path / "old.jsonl"), "--execute", "--json").json["left_out"] == {
+        "that were forgotten here": 8
+    }
+    assert {theme: len(home.stored.turns(theme)) for theme in themes} == dict.fromkeys(themes, 1)
+
+
+@pytest.mark.parametrize("apart", [pytest.param(1, marks=pytest.mark.large), 7])
+@pytest.mark.timeout(600)
+def test_whoever_is_killed_at_any_statement_has_forgotten_all_or_nothing(home: Home, apart: int) -> None:
+    home.provider().sync_turn(f"{CANARY} called about the delivery", OTHER, session_id="s1")
+    home.provider().on_memory_write("add", "memory", f"{CANARY} likes tea", metadata={})
+    home.memory_file(f"{CANARY} likes tea", "Wifi is hummingbird")
+    home.settle()
+    home.close()
+    program = Path(home.path / "killed.py")
+    program.write_text(KILLED, encoding="utf-8")
+    command = [sys.executable, str(program)]
+    request = ["--hermes-home", str(home.path), "forget", "--match", CANARY, "--execute"]
+    for number in count(1, apart):
+        done = subprocess.run([*command, str(number), *request], capture_output=True, text=True, check=False)
+        held = home.stored.turns("marketing", CANARY), home.stored.memories("marketing")
+        assert [bool(each) for each in held] == [home.stored.count("receipts") == 0] * 2, number
+        if done.returncode == 0:
+            break
+        assert done.returncode == -signal.SIGKILL, done.stderr
+    assert home.hits() == []
+    assert home.memory_text() == "Wifi is hummingbird"
 
 
 def test_a_theme_a_session_a_person_rows_and_what_is_old(home: Home) -> None:

@@ -212,6 +212,8 @@ def test_everything_moves_while_agents_talk_and_comes_back(installation: Install
     ):
         done = installation.to_own("--execute")
         assert done.get("left") == [], done
+        least = {"memories": 60, "turns": 1500, "events": 60, "vectors": 1060}
+        assert {name: done["counts"][name] >= number for name, number in least.items()} == dict.fromkeys(least, True)
         assert "the embedded server is stopped" in str(done["notes"])
     for agent in (first, second):
         assert agent.report.said

@@ -282,20 +282,18 @@ def _copy(source: Side, target: Side, name: str, advance: Callable[[int], None])
     if columns != target.columns(name):
         raise SchemaError(f"table {name} has other columns there than here; run for both: hermes-pgvector migrate")
     parts = {"table": sql.Identifier(name), "columns": _listed(columns)}
-    total = reported = 0
+    rows = 0
     with (
-        source.connection.cursor() as reading,
-        reading.copy(admin_statement("moving/copy_out").format(**parts)) as out,
+        source.connection.cursor().copy(admin_statement("moving/copy_out").format(**parts)) as out,
         target.connection.cursor().copy(admin_statement("moving/copy_in").format(**parts)) as into,
     ):
-        for message in out:
+        # A server sends each row as a message.
+        for rows, message in enumerate(out, start=1):
             into.write(message)
-            total += 1
-            if total - reported == REPORTED_ROWS:
+            if rows % REPORTED_ROWS == 0:
                 advance(REPORTED_ROWS)
-                reported = total
-    advance(max(0, reading.rowcount - reported))
-    return reading.rowcount
+    advance(rows % REPORTED_ROWS)
+    return rows
 
 
 def _compare(source: Side, target: Side, name: str) -> None:

@@ -13,13 +13,13 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.pool import Connection, Pool
-from hermes_memory_pgvector.postgres.statements import statement
+from hermes_memory_pgvector.postgres.statements import run
 from hermes_memory_pgvector.store import gate, hidden, memories, turns, vectors
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.terminal.amounts import count
@@ -128,12 +128,18 @@ class RowIntake:
                 if not is_refused
             ]
             self.tally.left_out[FORGOTTEN] += len(portion) - len(admitted)
-            said = self._missing(connection, admitted)
-            noted = [(each.item, each.hidden_since) for each in admitted if isinstance(each.item, AddMemory)]
-            stored = [hidden.Key(Kind.TURN, *row) for row in self._store_turns(connection, [turn for turn, _ in said])]
-            changed = self._store_memories(connection, [entry for entry, _ in noted])
-            stored += [hidden.Key(Kind.MEMORY, *row) for row in changed]
-            _hide(connection, [*said, *noted], set(stored))
+            stored: list[hidden.Key] = []
+            layout = buckets.layout(connection)
+            for bucket in buckets.within(connection):
+                here = [each for each in admitted if layout.of(each.item.theme) == bucket]
+                said = self._missing(connection, here)
+                noted = [(each.item, each.hidden_since) for each in here if isinstance(each.item, AddMemory)]
+                new_turns = self._store_turns(connection, [turn for turn, _ in said])
+                new_memories = self._store_memories(connection, [entry for entry, _ in noted])
+                fresh = [hidden.Key(Kind.TURN, *row) for row in new_turns]
+                fresh += [hidden.Key(Kind.MEMORY, *row) for row in new_memories]
+                _hide(connection, [*said, *noted], set(fresh))
+                stored += fresh
         new = Counter(key.theme for key in stored)
         self.tally.new += new
         self.tally.known += Counter(each.item.theme for each in admitted) - new
@@ -250,8 +256,7 @@ def _held_words(connection: Connection, items: Sequence[AddTurn]) -> dict[TurnKe
         "are_original": [bool(item.digest) for item in asked.values()],
     }
     keys = list(asked)
-    rows: list[Any] = connection.execute(statement("carry/held_words"), values).fetchall()
-    for place, row_id, ordinal, at_us, is_undone in rows:
+    for place, row_id, ordinal, at_us, is_undone in run(connection, "carry/held_words", **values):
         held[keys[int(place) - 1]].append(HeldTurn(int(row_id), int(ordinal), int(at_us), bool(is_undone)))
     return held
 
@@ -264,7 +269,7 @@ def _held_memories(connection: Connection, items: Sequence[AddMemory]) -> dict[i
     """The ids of those memories that are stored, by their places in the list."""
     columns = {"themes": "theme", "targets": "target", "contents": "content"}
     values = {name: [getattr(item, each) for item in items] for name, each in columns.items()}
-    rows: list[Any] = connection.execute(statement("carry/held_memories"), values).fetchall() if items else []
+    rows = run(connection, "carry/held_memories", **values) if items else ()
     return {int(place) - 1: int(row_id) for place, row_id in rows}
 
 

@@ -54,9 +54,7 @@ class AgentLogin:
     """A password to give the role; None leaves it as it is."""
 
 
-def promote(
-    memory: Memory, *, to: str, admin_dsn: str | None, runtime_role: str | None, cancel: bool, execute: bool
-) -> Plan:
+def promote(memory: Memory, *, to: str, admin_dsn: str | None, cancel: bool, execute: bool) -> Plan:
     """Move, or go on with a move that was interrupted; or take it back."""
     ends = ends_of(memory.home, to, admin_dsn)
     if cancel:
@@ -64,7 +62,7 @@ def promote(
     if not execute:
         return _plan(ends)
     with alone(ends.source.folder):
-        return _carry_out(ends, runtime_role, memory.home)
+        return _carry_out(ends, memory.home)
 
 
 PROMOTE = Operation(
@@ -75,7 +73,6 @@ PROMOTE = Operation(
                metavar="DSN"),
         Option("--admin-dsn", "login that owns the tables there; --to then names the agents' login", show=shown,
                metavar="DSN"),
-        Option("--runtime-role", f"role the agents connect as (default: a new one, {DEFAULT_ROLE})", metavar="ROLE"),
         Option("--cancel", "take back a move that is not finished", is_flag=True),
     ),
     promote,
@@ -178,9 +175,9 @@ def _usable_source(ends: Ends, source: Side) -> Mark:
     return mark
 
 
-def _carry_out(ends: Ends, role: str | None, home: Path) -> Plan:
+def _carry_out(ends: Ends, home: Path) -> Plan:
     """Move. What goes wrong before everything has arrived is said with the way on and the way back."""
-    login = _login(ends, role)
+    login = _login(ends)
     notes: list[Note] = []
     _leave_no_dump(ends)
     with ends.source.opened() as source, ends.target.opened() as target:
@@ -238,7 +235,7 @@ def _audit(ends: Ends, target: Side, home: Path, rows: Mapping[str, int]) -> Non
 # The agents' login.
 
 
-def _login(ends: Ends, wanted: str | None) -> AgentLogin:
+def _login(ends: Ends) -> AgentLogin:
     """How agents connect to the new database; a role that others may use keeps its password."""
     if ends.target.is_embedded:
         from hermes_memory_pgvector.server.server import RUNTIME_ROLE
@@ -255,7 +252,7 @@ def _login(ends: Ends, wanted: str | None) -> AgentLogin:
     known = settings_file.dotenv(home).get(settings_file.PASSWORD_VARIABLE, "")
     made = known or secrets.token_urlsafe(PASSWORD_BYTES)
     base = ends.agents_login or admin
-    named = wanted or (user_of(base) if user_of(base) != user_of(admin) else "")
+    named = user_of(base) if user_of(base) != user_of(admin) else ""
     own = f"{DEFAULT_ROLE}_{home_id(home)[:8]}"
     for role in (named,) if named else (DEFAULT_ROLE, own):
         dsn = with_login(base, role, made)

@@ -20,7 +20,7 @@ from hermes_memory_pgvector.ops.carry.intake import Found
 from hermes_memory_pgvector.ops.carry.lines import Lines, documents, memory
 from hermes_memory_pgvector.ops.host_past import PAGE_ROWS, reading
 from hermes_memory_pgvector.postgres.pool import Pool
-from hermes_memory_pgvector.postgres.statements import statement
+from hermes_memory_pgvector.postgres.statements import one
 from hermes_memory_pgvector.text.clean import capped, text_of
 from hermes_memory_pgvector.values import Target
 
@@ -85,8 +85,7 @@ def database(wanted: ImportSource, left_out: Counter[str]) -> Iterator[Found]:
         _pool(wanted) as pool,
         pool.transaction(Deadline.after(READ_SECONDS), pause_seconds=READ_SECONDS) as connection,
     ):
-        found: Any = connection.execute(statement("carry/tables")).fetchone()
-        is_ours, is_known = found
+        is_ours, is_known = one(connection, "carry/tables")
         if not is_known:
             raise SchemaError(
                 "the database has neither our tables nor those of the published package in its search_path"

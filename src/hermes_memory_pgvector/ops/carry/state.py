@@ -23,7 +23,7 @@ from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.ops.carry.intake import Found, RowIntake
 from hermes_memory_pgvector.ops.carry.said import Line, SaidBefore, own_words
 from hermes_memory_pgvector.ops.host_past import HostPast, PastMessage, PastSession
-from hermes_memory_pgvector.postgres.statements import statement
+from hermes_memory_pgvector.postgres.statements import run
 from hermes_memory_pgvector.store import gate
 from hermes_memory_pgvector.text.clean import text_of, turn_digest
 from hermes_memory_pgvector.text.names import session_name, theme_name
@@ -275,7 +275,7 @@ class StateImport:
         keys = {line.key for line in said} - {opening}
         values = {"themes": list(self._themes), "session_id": session_name(session.id), "digests": sorted(keys)}
         with self.intake.transaction() as connection:
-            return {str(theme) for (theme,) in connection.execute(statement("carry/holding_themes"), values)}
+            return {str(theme) for (theme,) in run(connection, "carry/holding_themes", **values)}
 
     def _nearest_with_key(self, session: PastSession) -> PastSession:
         """The session or its nearest ancestor that says with whom it is: what goes on does not always repeat it."""

@@ -18,6 +18,7 @@ from hermes_memory_pgvector import files
 from hermes_memory_pgvector.config.settings_file import data_folder
 from hermes_memory_pgvector.ops.forget import rows
 from hermes_memory_pgvector.ops.forget.rows import Findings
+from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.store import gate, marks, receipts
 from hermes_memory_pgvector.terminal.operation import Note
@@ -59,8 +60,9 @@ def apply(connection: Connection, folders: Iterable[Path]) -> Findings:
             if key == own:
                 known = by_receipt[receipt]
                 known[mark] = max(until, known.get(mark, until))
-    for receipt, made in by_receipt.items():
-        marks.insert(connection, receipt, made)
+    for _ in buckets.within(connection):
+        for receipt, made in by_receipt.items():
+            marks.insert(connection, receipt, made)
     if not by_receipt:
         return Findings()
     told = {mark: until for made in by_receipt.values() for mark, until in made.items()}

@@ -45,7 +45,7 @@ def forget(
     if expired:
         return expiring.run(memory, theme, execute=execute)
     if secrets:
-        return masking.run(memory, theme, execute=execute)
+        return masking.mask(memory, theme, execute=execute)
     options = ([] if theme is None else ["theme"]) + others
     if not options:
         raise UsageError(

@@ -12,8 +12,9 @@ from hermes_memory_pgvector.journal import codec
 from hermes_memory_pgvector.ops.forget import rows, stored
 from hermes_memory_pgvector.ops.forget.stored import ANYTHING, ForgettableRow
 from hermes_memory_pgvector.ops.memory import Memory, NamedRow
+from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.postgres.statements import statement
+from hermes_memory_pgvector.postgres.statements import run
 from hermes_memory_pgvector.store import flatten, history, memories, vectors
 from hermes_memory_pgvector.store.gate import theme_names
 from hermes_memory_pgvector.terminal.operation import Note, Plan
@@ -37,7 +38,7 @@ class Masking(Plan):
     """Rejected records that cannot be read."""
 
 
-def run(memory: Memory, theme: str | None, *, execute: bool) -> Masking:
+def mask(memory: Memory, theme: str | None, *, execute: bool) -> Masking:
     """Look through everything, and mask what is found, in one transaction."""
     from hermes_memory_pgvector.ops import audit
 
@@ -45,7 +46,8 @@ def run(memory: Memory, theme: str | None, *, execute: bool) -> Masking:
     with memory.rewriting(theme, execute=execute) as connection:
         # Whoever turned masking off for new rows may still want to know what is there.
         search = _Search(connection, masker_for(settings.mask_secrets or True), theme, execute, settings.embed_on_write)
-        search.run()
+        for _ in buckets.within(connection):
+            search.run()
         counts = dict(search.counts)
         if execute and counts:
             audit.record(connection, memory.actor, "forget", theme=theme or "", subject="secrets", counts=counts)
@@ -78,9 +80,8 @@ class _Search:
         for theme in theme_names(self.connection) if self.theme is None else [self.theme]:
             for target in TARGETS:
                 self._memories(theme, target)
-        values = {**ANYTHING, "theme": self.theme}
-        recalls: list[Any] = self.connection.execute(statement("forget/recalls"), values).fetchall()
-        for theme, row_id, query, _ in recalls:
+        asked = {**ANYTHING, "theme": self.theme}
+        for theme, row_id, query, _ in run(self.connection, "forget/recalls", **asked).fetchall():
             masked = self.masker.mask(query or "")
             if masked.counts:
                 self._note("questions", masked.counts)
@@ -168,4 +169,4 @@ class _Search:
 
     def _write(self, name: Any, **values: Any) -> None:
         if self.execute:
-            self.connection.execute(statement(name), values)
+            run(self.connection, name, **values)

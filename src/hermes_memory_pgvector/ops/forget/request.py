@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from hermes_memory_pgvector.capture import identity
 from hermes_memory_pgvector.config.home import home_id, pseudonym_key
@@ -25,8 +24,9 @@ from hermes_memory_pgvector.ops.forget.host import HostText
 from hermes_memory_pgvector.ops.forget.named import Named, Needle
 from hermes_memory_pgvector.ops.forget.rows import Findings
 from hermes_memory_pgvector.ops.memory import Memory, NamedRow
+from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.postgres.statements import statement
+from hermes_memory_pgvector.postgres.statements import run
 from hermes_memory_pgvector.store import gate, marks, receipts
 from hermes_memory_pgvector.store.gate import Gate, theme_names
 from hermes_memory_pgvector.store.marks import Marker
@@ -166,7 +166,8 @@ class Request:
     ) -> int:
         """Set the marks, write the receipt and the audit row; return the receipt's number."""
         actor, number = self.memory.actor, receipts.number(connection)
-        marks.insert(connection, number, made)
+        for _ in buckets.within(connection):
+            marks.insert(connection, number, made)
         told = {name: count for name, count in counts.items() if count}
         sentences = [f"{each.text} ({each.hint})" if each.hint else each.text for each in left]
         receipts.insert(
@@ -204,8 +205,9 @@ class Request:
         """The homes whose files are on other machines, or belong to somebody else."""
 
         here = {home_id(home) for home in homes}
-        rows: list[Any] = connection.execute(statement("forget/homes")).fetchall()
-        for name, at in rows:
+        homes_told = [told for _ in buckets.within(connection) for told in run(connection, "forget/homes").fetchall()]
+        # The last word of each counts, in whichever bucket.
+        for name, at in sorted(dict(sorted(homes_told)).items()):
             if name not in here:
                 heard = "" if at is None else f" (last heard of {at:%Y-%m-%d})"
                 yield Note(

@@ -7,15 +7,16 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, LiteralString, NamedTuple
+from typing import Final, LiteralString, NamedTuple
 
 from hermes_memory_pgvector.errors import CareError
 from hermes_memory_pgvector.journal import codec
 from hermes_memory_pgvector.ops.forget import stored
 from hermes_memory_pgvector.ops.forget.named import Named
 from hermes_memory_pgvector.ops.forget.stored import ANYTHING, LETTERS, ForgettableRow, Letter
+from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.postgres.statements import statement
+from hermes_memory_pgvector.postgres.statements import run
 from hermes_memory_pgvector.store import flatten, history, marks
 from hermes_memory_pgvector.store.gate import Gate
 from hermes_memory_pgvector.store.turns import mend
@@ -85,7 +86,7 @@ def find(connection: Connection, named: Sequence[Named], opened: Gate) -> Findin
         _letters(connection, each, found, opened)
         _recalls(connection, each, found)
         if each.needle is not None and each.is_everywhere:
-            reasons: list[Any] = connection.execute(statement("forget/reasons")).fetchall()
+            reasons = run(connection, "forget/reasons")
             found.reasons |= {int(rule) for rule, reason in reasons if each.needle.is_in(reason)}
     _settle_entries(connection, found, by_event)
     return found
@@ -151,7 +152,7 @@ def _settle_entries(connection: Connection, found: Findings, by_event: set[tuple
 def _recalls(connection: Connection, named: Named, found: Findings) -> None:
     values = named.values()
     if values is not None and named.authors is None:
-        logged: list[Any] = connection.execute(statement("forget/recalls"), values).fetchall()
+        logged = run(connection, "forget/recalls", **values)
         found.recalls |= {(theme, row_id) for theme, row_id, query, _ in logged if named.says(query)}
 
 
@@ -187,32 +188,44 @@ def _require(named: Named, letter: str, there: set[int]) -> None:
 
 def erase(connection: Connection, found: Findings, named: Sequence[Named]) -> None:
     """With the gate closed: delete what was found, and let the rest be as if it had not been there."""
+    layout = buckets.layout(connection)
+    for bucket in buckets.within(connection):
+
+        def is_here(theme: str, bucket: int = bucket) -> bool:
+            return layout.of(theme) == bucket
+
+        _erase(connection, found, named, is_here)
+
+
+def _erase(connection: Connection, found: Findings, named: Sequence[Named], is_here: Callable[[str], bool]) -> None:
+    """What lies in one bucket; records and rules have numbers that no other bucket has."""
 
     def quotes(text: str) -> bool:
         return any(each.needle is not None and each.needle.is_in(text) for each in named)
 
     for theme, target in sorted({*found.gone, *found.events}):
-        _cut(connection, theme, target, found, quotes)
-    _delete(connection, "memories/delete", found.entries, Kind.MEMORY)
-    _delete(connection, "forget/cut_turns", found.turns, Kind.TURN)
-    for theme, ids in _by_theme(found.recalls):
-        connection.execute(statement("forget/cut_recalls"), {"theme": theme, "ids": ids})
-    for row in found.stamps.values():
-        values = {"theme": row.theme, "id": row.id, "metadata": json.dumps(row.metadata)}
-        connection.execute(statement(STAMPS[row.letter]), values)
+        if is_here(theme):
+            _cut(connection, theme, target, found, quotes)
+    for theme, ids in _by_theme(found.entries, is_here):
+        _delete(connection, "memories/delete", theme, ids, Kind.MEMORY)
+    for theme, ids in _by_theme(found.turns, is_here):
+        _delete(connection, "forget/cut_turns", theme, ids, Kind.TURN)
+    for theme, ids in _by_theme(found.recalls, is_here):
+        run(connection, "forget/cut_recalls", theme=theme, ids=ids)
+    for row in (row for row in found.stamps.values() if is_here(row.theme)):
+        run(connection, STAMPS[row.letter], theme=row.theme, id=row.id, metadata=json.dumps(row.metadata))
     for letter in found.letters.values():
         name = "forget/cut_letter" if letter.payload is None else "forget/set_letter"
-        connection.execute(statement(name), letter._asdict())
+        run(connection, name, **letter._asdict())
     for rule in sorted(found.reasons):
-        connection.execute(statement("forget/set_reason"), {"id": rule})
+        run(connection, "forget/set_reason", id=rule)
     for each in named:
         if each.is_place and each.before is None and (each.theme or each.session_id):
-            values = {"theme": each.theme, "session_id": each.session_id}
-            connection.execute(statement("forget/close_rules"), values)
+            run(connection, "forget/close_rules", theme=each.theme, session_id=each.session_id)
     is_whole = all(each.is_place and each.before is None and each.authors is None for each in named)
     sessions = {(theme, session) for (theme, _), session in found.turns.items() if not (named and is_whole)}
     sessions |= {(row.theme, row.place) for row in found.stamps.values() if row.letter == "t"}
-    mend_sessions(connection, sessions)
+    mend_sessions(connection, {(theme, session) for theme, session in sessions if is_here(theme)})
 
 
 def _cut(connection: Connection, theme: str, target: Target, found: Findings, quotes: Callable[[str], bool]) -> None:
@@ -228,20 +241,18 @@ def _cut(connection: Connection, theme: str, target: Target, found: Findings, qu
 def mend_sessions(connection: Connection, sessions: set[tuple[str, str]]) -> None:
     """A turn is found by words of the turns before it, too: let those of these sessions be found by what is there."""
     for theme, session in sorted(sessions):
-        values = {"theme": theme, "session_id": session}
-        rows: list[Any] = connection.execute(statement("forget/turns_of_session"), values).fetchall()
-        mend(connection, [(theme, row_id) for (row_id,) in rows])
+        found = run(connection, "forget/turns_of_session", theme=theme, session_id=session).fetchall()
+        mend(connection, [(theme, row_id) for (row_id,) in found])
 
 
-def _delete(connection: Connection, name: LiteralString, keys: Mapping[tuple[str, int], Any], kind: Kind) -> None:
-    for theme, ids in _by_theme(keys):
-        connection.execute(statement(name), {"theme": theme, "ids": ids})
-        connection.execute(statement("forget/cut_waiting"), {"theme": theme, "ids": ids, "kind": kind.value})
+def _delete(connection: Connection, name: LiteralString, theme: str, ids: list[int], kind: Kind) -> None:
+    run(connection, name, theme=theme, ids=ids)
+    run(connection, "forget/cut_waiting", theme=theme, ids=ids, kind=kind.value)
 
 
-def _by_theme(keys: Iterable[tuple[str, int]]) -> Iterator[tuple[str, list[int]]]:
+def _by_theme(keys: Iterable[tuple[str, int]], is_here: Callable[[str], bool]) -> Iterator[tuple[str, list[int]]]:
     by_theme: dict[str, list[int]] = defaultdict(list)
-    for theme, row_id in sorted(keys):
+    for theme, row_id in sorted(key for key in keys if is_here(key[0])):
         by_theme[theme].append(row_id)
     for theme, ids in by_theme.items():
         for start in range(0, len(ids), PORTION):

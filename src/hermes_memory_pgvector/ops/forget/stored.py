@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, LiteralString, NamedTuple
 
 from hermes_memory_pgvector.journal import codec
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.postgres.statements import statement
+from hermes_memory_pgvector.postgres.statements import run, statement
 from hermes_memory_pgvector.store import marks
 from hermes_memory_pgvector.store.gate import Gate
 from hermes_memory_pgvector.values import AddMemory, AddTurn, Moment, RemoveMemory, WriteItem
@@ -83,8 +83,7 @@ def has_mark(item: WriteItem, opened: Gate, known: Mapping[bytes, datetime]) -> 
 
 def letters(connection: Connection) -> Iterator[tuple[int, bytes, list[WriteItem] | None]]:
     """The rejected records: number, bytes, and the items they hold."""
-    found: list[Any] = connection.execute(statement("forget/letters")).fetchall()
-    for number, raw in found:
+    for number, raw in run(connection, "forget/letters").fetchall():
         yield int(number), bytes(raw), decoded(bytes(raw))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from hermes_memory_pgvector.config.settings import MEBIBYTE
 from hermes_memory_pgvector.config.settings_file import data_folder
@@ -24,7 +24,7 @@ from hermes_memory_pgvector.ops.forget.named import Needle
 from hermes_memory_pgvector.ops.forget.stored import ANYTHING
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.postgres.statements import statement
+from hermes_memory_pgvector.postgres.statements import run
 from hermes_memory_pgvector.server.folder import PostgresFolder
 from hermes_memory_pgvector.store import gate, marks, receipts
 from hermes_memory_pgvector.store.gate import Gate
@@ -127,11 +127,10 @@ def _tables(connection: Connection, wanted: _Wanted) -> tuple[list[Place], int]:
     for _, payload, _ in stored.letters(connection):
         found["rejected"] += _is_in_payload(payload, wanted)
     if wanted.needle is not None:
-        values = {**ANYTHING, "theme": wanted.theme, "word": wanted.needle.word}
-        questions: list[Any] = connection.execute(statement("forget/recalls"), values).fetchall()
+        asked = {**ANYTHING, "theme": wanted.theme, "word": wanted.needle.word}
+        questions = run(connection, "forget/recalls", **asked)
         found["questions"] = sum(at <= wanted.until and wanted.needle.is_in(query) for _, _, query, at in questions)
-        reasons: list[Any] = connection.execute(statement("forget/reasons")).fetchall()
-        found["reasons"] = sum(wanted.needle.is_in(reason) for _, reason in reasons)
+        found["reasons"] = sum(wanted.needle.is_in(reason) for _, reason in run(connection, "forget/reasons"))
     return [
         Place(f"table of {name}", count, remedy="forget it again" if count else "") for name, count in found.items()
     ], new
