@@ -25,7 +25,6 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import Journal, Urgency, codec
 from hermes_memory_pgvector.mirror import edit_file, mirror
 from hermes_memory_pgvector.ops.forget import drain, host, request
-from hermes_memory_pgvector.postgres.buckets import bucket_of
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.runtime.flush import EmptyJournal
 from hermes_memory_pgvector.runtime.registry import close_all, engine_for
@@ -133,14 +132,6 @@ def no_settling(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def home(tmp_path: Path, database: Database) -> Iterator[Home]:
     made = Home(tmp_path, database)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def home_of_four(tmp_path: Path, four_buckets: Database) -> Iterator[Home]:
-    """One whose themes lie in four buckets."""
-    made = Home(tmp_path, four_buckets)
     yield made
     made.close()
 
@@ -614,31 +605,6 @@ def test_whatever_names_it_nothing_of_it_is_left_and_nothing_comes_back(
     assert home.commands.call("import", str(tmp_path / "old.jsonl"), "--execute").code == 0
     assert CANARY.lower() not in home.stored.everything().lower()
     assert {content for _, _, content in home.stored.turns("bystander")} >= {OTHER, "A new day begins"}
-
-
-def test_what_lies_in_several_buckets_is_forgotten_in_all_of_them(home_of_four: Home, tmp_path: Path) -> None:
-    home = home_of_four
-    themes = [next(each for each in map(str, count()) if bucket_of(each, 4) == bucket) for bucket in range(4)]
-    for theme in themes:
-        agent = home.provider(theme, f"of {theme}")
-        agent.sync_turn(f"{CANARY} called about {theme}", OTHER, session_id=f"of {theme}")
-        agent.on_memory_write("add", "memory", f"{CANARY} likes {theme}", metadata={})
-    home.settle()
-    home.close()
-    assert {home.stored.count(f"hermes_0{bucket}.conversations") > 0 for bucket in range(4)} == {True}
-    assert home.commands.call("export", "--output", str(tmp_path / "old.jsonl")).code == 0
-    dry = home.commands.call("forget", "--match", CANARY, "--json")
-    assert dry.code == 0, dry.everything
-    counts = dry.json["counts"]
-    assert (counts["turns"], counts["memories"]) == (4, 4)
-    done = home.commands.call("forget", "--match", CANARY, "--execute", "--json")
-    assert done.code == 0, done
-    assert home.hits() == []
-    assert home.commands.call("forget", "--verify", str(done.json["receipt"]), "--match", CANARY).code == 0
-    assert home.commands.call("import", str(tmp_path / "old.jsonl"), "--execute", "--json").json["left_out"] == {
-        "that were forgotten here": 8
-    }
-    assert {theme: len(home.stored.turns(theme)) for theme in themes} == dict.fromkeys(themes, 1)
 
 
 @pytest.mark.parametrize("apart", [pytest.param(1, marks=pytest.mark.large), 7])

@@ -63,12 +63,15 @@ class Memory:
     @contextmanager
     def rewriting(self, theme: str | None = None, *, execute: bool) -> Iterator[Connection]:
         """A transaction that may take hours; with `execute`, nobody stores anything beside it."""
+        from hermes_memory_pgvector.postgres import buckets
         from hermes_memory_pgvector.store import gate
 
         seconds = REWRITE_SECONDS
         with self._transaction(theme, seconds, pause_seconds=seconds, lock_seconds=GATE_SECONDS) as connection:
             if execute:
                 gate.close(connection)
+                # Somebody may just have given a theme another name, which lies elsewhere than the name says.
+                buckets.forget(connection)
             yield connection
 
     @contextmanager

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, NamedTuple
 
+from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import one, run
 from hermes_memory_pgvector.store import vectors
@@ -104,6 +105,27 @@ def add(
         at=at, is_open=bounds.are_given if is_open is None else is_open,
     )  # fmt: skip
     return int(row[0])
+
+
+def mute(
+    connection: Connection, actor: str, reason: str, home_id: str, bounds: Bounds | None, keys: Collection[Key]
+) -> list[int]:
+    """Hide rows, and with bounds whatever lies within them; the rules, one for each bucket that it concerns."""
+    layout, at = buckets.layout(connection), datetime.now(UTC)
+    numbers = []
+    for bucket in buckets.within(connection):
+        here = [key for key in keys if layout.of(key.theme) == bucket]
+        is_about = bounds is not None and (bounds.theme is None or layout.of(bounds.theme) == bucket)
+        if here or is_about:
+            number = add(connection, "muted", actor, reason=reason, home_id=home_id, bounds=bounds or EVERYTHING, at=at)
+            hide(connection, number, here)
+            numbers.append(number)
+    return numbers
+
+
+def twins(connection: Connection, number: int) -> list[int]:
+    """A rule, and those of other buckets that were made with it."""
+    return [int(each) for (each,) in run(connection, "hidden/twins", id=number).fetchall()]
 
 
 def hide(connection: Connection, number: int, keys: Collection[Key]) -> list[Key]:

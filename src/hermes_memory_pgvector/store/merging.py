@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import one, run
 from hermes_memory_pgvector.store import history, memories
@@ -41,6 +42,17 @@ def alias_of(connection: Connection, theme: str) -> str | None:
 
 def merge(connection: Connection, old: str, new: str) -> dict[str, int]:
     """With the gate closed: give everything of a theme to another, and whatever is written to it from now on."""
+    moved: dict[str, int] = {}
+    for _ in buckets.apart(connection, [old], str):
+        moved = _moved(connection, old, new)
+    layout = buckets.layout(connection)
+    if layout.of(new) != layout.of(old):
+        run(connection, "themes/set_place", theme=new, bucket=layout.of(old))
+        buckets.forget(connection)
+    return moved
+
+
+def _moved(connection: Connection, old: str, new: str) -> dict[str, int]:
 
     def move(name: str) -> int:
         return run(connection, name, theme=old, other=new, window=SAME_SECONDS).rowcount

@@ -129,9 +129,7 @@ class RowIntake:
             ]
             self.tally.left_out[FORGOTTEN] += len(portion) - len(admitted)
             stored: list[hidden.Key] = []
-            layout = buckets.layout(connection)
-            for bucket in buckets.within(connection):
-                here = [each for each in admitted if layout.of(each.item.theme) == bucket]
+            for here in buckets.apart(connection, admitted, lambda each: each.item.theme):
                 said = self._missing(connection, here)
                 noted = [(each.item, each.hidden_since) for each in here if isinstance(each.item, AddMemory)]
                 new_turns = self._store_turns(connection, [turn for turn, _ in said])

@@ -85,10 +85,8 @@ def _hide(
     samples = _samples(connection, wanted)
     if execute and (wanted or bounds is not None):
         actor = memory.actor
-        rule = hidden.add(
-            connection, "muted", actor.name, reason=reason, home_id=actor.home_id, bounds=bounds or hidden.EVERYTHING
-        )
-        hidden.hide(connection, rule, wanted)
+        rules = hidden.mute(connection, actor.name, reason, actor.home_id, bounds, wanted)
+        rule = rules[0]
         _note(memory, connection, "mute", rule, wanted)
         notes.append(Note("note", f"rule {rule}; to bring them back", then=command("mute", "--undo", str(rule))))
     return Muting(
@@ -98,6 +96,7 @@ def _hide(
 
 
 def _take_back(memory: Memory, connection: Connection, undo: str, theme: str | None, *, execute: bool) -> Muting:
+    from hermes_memory_pgvector.postgres import buckets
     from hermes_memory_pgvector.store import gate, hidden
 
     name = parse.record_name(undo)
@@ -107,7 +106,8 @@ def _take_back(memory: Memory, connection: Connection, undo: str, theme: str | N
         raise CareError(f"there is no rule {number}; `list hidden` shows them")
     if rule.undone_at is not None:
         raise CareError(f"rule {number} was taken back at {rule.undone_at:%Y-%m-%d %H:%M} UTC")
-    keys = hidden.by_rule(connection, number)
+    rules = [number] if name is not None else hidden.twins(connection, number)
+    keys = [key for each in rules for key in hidden.by_rule(connection, each)]
     if name is not None and len(keys) > 1:
         _refuse_part_of_a_rule(rule, name)
         keys = [key for key in keys if name_of(key) == str(name)]
@@ -117,9 +117,15 @@ def _take_back(memory: Memory, connection: Connection, undo: str, theme: str | N
     if execute:
         wants = memory.parsed.settings.embed_on_write
         if name is not None and len(keys) < rule.turns + rule.memories:
-            shown = hidden.show(connection, keys, wants_vectors=wants)
+            for here in buckets.apart(connection, keys, lambda key: key.theme):
+                shown = hidden.show(connection, here, wants_vectors=wants)
         else:
-            shown = hidden.end(connection, number, wants_vectors=wants)
+            shown = [
+                key
+                for _ in buckets.within(connection)
+                for each in rules
+                for key in hidden.end(connection, each, wants_vectors=wants)
+            ]
         _note(memory, connection, "mute undo", number, shown)
     notes = []
     if execute and len(shown) < len(keys):

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from hermes_memory_pgvector.errors import ConfigError, Held
 from hermes_memory_pgvector.ops.memory import Memory
+from hermes_memory_pgvector.postgres.buckets import within
 from hermes_memory_pgvector.runtime.sweep import sweep_once
 from hermes_memory_pgvector.store import expiry
 from hermes_memory_pgvector.store.expiry import Rules
@@ -29,8 +30,9 @@ def run(memory: Memory, theme: str | None, *, execute: bool) -> Plan:
     if rules.is_empty:
         raise ConfigError("no setting says how long turns are kept: set ttl_days, or forget --before a time")
     with memory.reading(theme) as connection:
-        due = expiry.due(connection, rules, 0)
-        counts = {"turns": sum(each.now for each in due), "memories": len(expiry.due_memories(connection, rules))}
+        found = [(expiry.due(connection, rules, 0), expiry.due_memories(connection, rules)) for _ in within(connection)]
+        due = [each for turns, _ in found for each in turns]
+        counts = {"turns": sum(each.now for each in due), "memories": sum(len(memories) for _, memories in found)}
     if execute:
         counts = _delete(memory, rules)
     themes = [ExpiredTheme(each.theme, each.now, each.oldest) for each in due]

@@ -57,6 +57,7 @@ def theme(memory: Memory, *, what: str, old: str | None, new: str | None, execut
 
 def _check(connection: Connection, what: str, old: str, new: str) -> None:
     from hermes_memory_pgvector.ops import known_themes
+    from hermes_memory_pgvector.postgres import buckets
     from hermes_memory_pgvector.store import merging
     from hermes_memory_pgvector.store.gate import theme_names
 
@@ -72,6 +73,12 @@ def _check(connection: Connection, what: str, old: str, new: str) -> None:
         raise ConfigError(f"theme {new!r} was merged into {beyond!r}; name that one")
     if what == "rename" and new in there:
         raise ConfigError(f"there is a theme {new!r} already; to put both together: theme merge {old} {new}")
+    layout = buckets.layout(connection)
+    if new in there and layout.of(old) != layout.of(new):
+        raise ConfigError(
+            f"{old!r} lies in bucket {layout.of(old)} and {new!r} in bucket {layout.of(new)}: themes of one bucket can "
+            f"be put together; export {old!r}, give its lines the other name, and import them"
+        )
 
 
 def _notes(old: str, new: str, settings: Settings) -> Iterator[Note]:

@@ -131,6 +131,14 @@ RETURNING turn.agent_identity, turn.id, turn.session_id, turn.ts, turn.hidden_by
 SELECT count(*) FILTER (WHERE kind = 'turn'), count(*) FILTER (WHERE kind = 'memory') FROM hermes_rows WHERE hidden_by IS NOT NULL;
 
 
+-- twins --
+-- A rule that is in force, and those that were made with it in other buckets.
+SELECT twin.id FROM hidden AS rule
+JOIN hidden AS twin ON twin.rule = rule.rule AND twin.actor = rule.actor AND twin.at = rule.at
+WHERE rule.id = %(id)s::bigint AND twin.undone_at IS NULL
+ORDER BY twin.id;
+
+
 -- within --
 -- The rows within bounds that somebody names, the newest first; null for no such bound.
 SELECT stored.kind, stored.theme, stored.id, stored.hidden_by IS NOT NULL FROM hermes_rows AS stored

@@ -98,6 +98,12 @@ WHERE turn.agent_identity = %(theme)s;
 UPDATE pending_vectors SET agent_identity = %(other)s WHERE agent_identity = %(theme)s;
 
 
+-- set_place --
+-- A theme lies in this bucket, whatever its name says.
+INSERT INTO theme_places (theme, bucket) VALUES (%(theme)s, %(bucket)s)
+ON CONFLICT (theme) DO UPDATE SET bucket = excluded.bucket;
+
+
 -- share_homes --
 -- Of a memory that two themes have, the homes that hold it in one hold it in the other.
 UPDATE memory_entries AS same SET homes = entry.homes || same.homes

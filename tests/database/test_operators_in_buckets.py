@@ -1,0 +1,113 @@
+"""What an operator does to themes reaches each of them, in whichever bucket it lies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import psycopg
+import pytest
+from database.test_forget import CANARY, OTHER, Home
+
+from hermes_memory_pgvector.mirror import mirror
+from hermes_memory_pgvector.postgres.buckets import bucket_of
+from testing.postgres import Database
+
+BUCKETS = 4
+THEMES = [next(each for each in map("t{}".format, count()) if bucket_of(each, BUCKETS) == n) for n in range(BUCKETS)]
+"""One of each bucket."""
+
+
+@pytest.fixture
+def home(tmp_path: Path, four_buckets: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+    """One whose agents have said something in each bucket."""
+    monkeypatch.setattr(mirror, "QUIET_SECONDS", 0.0)
+    made = Home(tmp_path, four_buckets)
+    for theme in THEMES:
+        agent = made.provider(theme, f"of {theme}")
+        agent.sync_turn(f"{CANARY} called about {theme}", OTHER, session_id=f"of {theme}")
+        agent.on_memory_write("add", "memory", f"{CANARY} likes {theme}", metadata={})
+    made.settle()
+    made.close()
+    assert [made.stored.count(f"hermes_0{bucket}.conversations") for bucket in range(BUCKETS)] == [2] * BUCKETS
+    yield made
+    made.close()
+
+
+def test_what_is_forgotten_goes_from_every_bucket_and_stays_out(home: Home, tmp_path: Path) -> None:
+    assert home.commands.call("export", "--output", str(tmp_path / "old.jsonl")).code == 0
+    dry = home.commands.call("forget", "--match", CANARY, "--json")
+    assert dry.code == 0, dry
+    assert (dry.json["counts"]["turns"], dry.json["counts"]["memories"]) == (BUCKETS, BUCKETS)
+    done = home.commands.call("forget", "--match", CANARY, "--execute", "--json")
+    assert done.code == 0, done
+    assert home.hits() == []
+    assert home.commands.call("forget", "--verify", str(done.json["receipt"]), "--match", CANARY).code == 0
+    again = home.commands.call("import", str(tmp_path / "old.jsonl"), "--execute", "--json")
+    assert again.json["left_out"] == {"that were forgotten here": 2 * BUCKETS}
+    assert [len(home.stored.turns(theme)) for theme in THEMES] == [1] * BUCKETS
+
+
+def test_what_is_imported_arrives_in_the_buckets_of_its_themes_once(home: Home, tmp_path: Path) -> None:
+    assert home.commands.call("export", "--output", str(tmp_path / "old.jsonl")).code == 0
+    renamed = (tmp_path / "old.jsonl").read_text(encoding="utf-8")
+    for theme, other in zip(THEMES, reversed(THEMES), strict=True):
+        renamed = renamed.replace(f'"theme":"{theme}"', f'"theme":"@{other}"')
+    (tmp_path / "new.jsonl").write_text(renamed.replace('"@', '"'), encoding="utf-8")
+    for expected in (3 * BUCKETS, 0):
+        done = home.commands.call("import", str(tmp_path / "new.jsonl"), "--execute", "--json")
+        assert (done.code, done.json["counts"]["rows"]) == (0, expected), done
+    assert [home.stored.count(f"hermes_0{bucket}.conversations") for bucket in range(BUCKETS)] == [4] * BUCKETS
+
+
+def test_rows_are_hidden_in_every_bucket_and_come_back_by_one_number(home: Home) -> None:
+    hidden = "SELECT count(*) FROM hermes_rows WHERE hidden_by IS NOT NULL"
+    done = home.commands.call("mute", "--since", "1h", "--execute", "--json")
+    assert (done.code, done.json["counts"]) == (0, {"memories": BUCKETS, "turns": 2 * BUCKETS}), done
+    assert home.stored.rows(hidden) == [(3 * BUCKETS,)]
+    back = home.commands.call("mute", "--undo", str(done.json["rule"]), "--execute", "--json")
+    assert (back.code, back.json["counts"]) == (0, {"memories": BUCKETS, "turns": 2 * BUCKETS}), back
+    assert home.stored.rows(hidden) == [(0,)]
+    ids = [name for (name,) in home.stored.rows("SELECT 'm' || id FROM memory_entries ORDER BY id")]
+    done = home.commands.call("mute", *ids[:2], "--execute", "--json")
+    assert home.stored.rows(hidden) == [(2,)]
+    assert home.commands.call("mute", "--undo", ids[0], "--execute").code == 0
+    assert home.stored.rows(hidden) == [(1,)]
+
+
+def test_a_theme_that_gets_another_name_stays_where_it_lies(home: Home) -> None:
+    old, elsewhere = THEMES[:2]
+    new = next(each for each in map("n{}".format, count()) if bucket_of(each, BUCKETS) == 3)
+    refused = home.commands.call("theme", "merge", old, elsewhere, "--execute")
+    assert (refused.code, "themes of one bucket" in " ".join(refused.err.split())) == (1, True), refused
+    assert home.commands.call("theme", "rename", old, new, "--execute").code == 0
+    home.provider(old, "late").sync_turn("Said under the former name", "And answered under it", session_id="late")
+    home.provider(new, "later").sync_turn("Said under the new name", "And answered under that", session_id="later")
+    home.settle()
+    home.close()
+    assert {content for _, _, content in home.stored.turns(new)} >= {
+        f"{CANARY} called about {old}", "Said under the former name", "Said under the new name",
+    }  # fmt: skip
+    assert home.stored.count("hermes_00.conversations") == 6
+    assert home.commands.call("forget", "--theme", new, "--execute").code == 0
+    assert home.stored.count("hermes_00.conversations") == 0
+
+
+def test_memories_are_added_changed_and_put_back_and_secrets_are_masked(home: Home) -> None:
+    token = "glpat-" + "aB3dE5fG7hJ9kL1mN3pQ"
+    for bucket, theme in enumerate(THEMES):
+        added = home.commands.call("add", "The lathe needs new bearings", "--theme", theme, "--json")
+        assert added.code == 0, added
+        name = added.json["id"]
+        assert home.commands.call("edit", name, "--text", "The lathe has new bearings", "--execute").code == 0
+        assert ("memory", "The lathe has new bearings") in home.stored.memories(theme)
+        assert home.commands.call("undo", "--to", "1h", "--theme", theme).code in (0, 1)
+        ((event,),) = home.stored.rows(f"SELECT max(id) FROM hermes_0{bucket}.memory_operations")
+        assert home.commands.call("undo", f"e{event}", "--execute").code == 0
+        assert ("memory", "The lathe needs new bearings") in home.stored.memories(theme)
+        with psycopg.connect(home.database.owner_dsn) as owner:
+            owner.execute(f"UPDATE hermes_0{bucket}.conversations SET content = 'It is {token}' WHERE role = 'user'")
+    done = home.commands.call("forget", "--secrets", "--execute", "--json")
+    assert (done.code, done.json["counts"]) == (0, {"turns": BUCKETS}), done
+    assert token not in home.stored.everything()
