@@ -94,7 +94,7 @@ def _operate(operation: Operation, args: argparse.Namespace) -> int:
     given = tree.given(operation, args)
     home = access.chosen_home(getattr(args, "hermes_home", None), is_needed=operation.needs_home)
     answer = operation.run(memory_of(home), **given)
-    with render.naming(home) if operation.names_home and home != usual_home() else contextlib.nullcontext():
+    with render.spoken_to(home=home) if operation.names_home and home != usual_home() else contextlib.nullcontext():
         return render.show(answer, as_json=args.json, again=operation.typed(given))
 
 

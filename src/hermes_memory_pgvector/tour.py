@@ -134,10 +134,10 @@ def _home() -> Iterator[tuple[Path, list[Note]]]:
             raise ConfigError(problem)
         server = EmbeddedPostgres(data_folder(home), extra_settings={"fsync": "off", "shared_buffers": "32MB"})
         try:
-            with progress.step("database") as database:
+            with progress.shown("database") as database:
                 info = server.ensure_running(Deadline.after(SERVER_SECONDS))
                 database.said.append(f"Postgres {server.status().binaries_version} with pgvector, started")
-            with progress.step("schema") as schema:
+            with progress.shown("schema") as schema:
                 wanted = migration.wanted_model(home, settings)
                 if wanted.spec is None:
                     raise ConfigError(wanted.problem)
@@ -180,7 +180,7 @@ def _written(agents: dict[str, PgvectorMemoryProvider]) -> Notes:
 def _stored(home: Path) -> Notes:
     from hermes_memory_pgvector.runtime.registry import engine_for
 
-    with progress.step("stored") as step:
+    with progress.shown("stored") as step:
         engine, _ = engine_for(home, SETTINGS)
         if not engine.flush(Deadline.after(STORE_SECONDS)):
             raise DatabaseUnavailable(engine.writer.status().last_error or "the vectors were not ready in time")
@@ -195,7 +195,7 @@ def _prefetched(agents: dict[str, PgvectorMemoryProvider]) -> Notes:
         ("workshop", "Which replacement part does the lathe need?"),
     ):
         yield _quoted(theme, f"asked: {question}")
-        with progress.step("recalled") as step:
+        with progress.shown("recalled") as step:
             block = agents[theme].prefetch(question)
         yield step.note
         yield from (_quoted("", line[2:]) for line in block.splitlines() if line.startswith("- "))
@@ -208,7 +208,7 @@ def _tools(agents: dict[str, PgvectorMemoryProvider]) -> Notes:
         ("workshop", "recall_conversation", {"query": "torque for fastening the wheels", "limit": 1}),
     )
     for theme, tool, arguments in calls:
-        with progress.step(theme) as step:
+        with progress.shown(theme) as step:
             answer = json.loads(agents[theme].handle_tool_call(tool, arguments))
             step.said.append(f"{tool}: {arguments['query']}")
         yield step.note

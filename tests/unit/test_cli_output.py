@@ -163,7 +163,6 @@ def test_quick_work_shows_no_progress() -> None:
         (1, 3, "row", "1 of 3 rows, 6/min, 20.0 s left"),
         (0, 3, "row", "0 of 3 rows"),
         (5000, None, "row", "5,000 rows, 500/s"),
-        (25, 100, "", "25%, 10.0 s, 30.0 s left"),
         (0, None, "", "10.0 s"),
     ],
 )
@@ -185,14 +184,3 @@ def test_where_nobody_can_answer_it_is_no(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     assert not ask.confirm("Remove it?", default=True)
     assert ask.confirm("Remove it?", yes=True)
-
-
-def test_a_display_gives_way_to_a_question() -> None:
-    with watched("blue\n") as screen:
-        bar = live.Bar("work", None, "", shows=True)
-        bar.start()
-        try:
-            assert ask.ask("Which colour?", "red") == "blue"
-        finally:
-            bar.close()
-        assert "Which colour? [red] " in COLOUR.sub("", screen.getvalue())

@@ -8,14 +8,9 @@ from datetime import datetime
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
-def number(value: int) -> str:
-    """A whole number with thousands separators."""
-    return f"{value:,}"
-
-
 def count(value: int, noun: str, plural: str = "") -> str:
     """A number with its noun: 1 turn, 2 turns."""
-    return f"{number(value)} {noun if value == 1 else plural or noun + 's'}"
+    return f"{value:,} {noun if value == 1 else plural or noun + 's'}"
 
 
 def size(value: int) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import getpass
 import sys
 
 from hermes_memory_pgvector.terminal import sink
-
-_YES = ("y", "yes")
 
 
 def can_ask() -> bool:
@@ -16,13 +15,11 @@ def can_ask() -> bool:
 
 def confirm(question: str, *, default: bool = False, yes: bool = False) -> bool:
     """Ask yes or no. `yes` answers for scripts; where nobody can answer, and at the end of the input, it is no."""
-    if yes:
-        return True
-    if not can_ask():
-        return False
+    if yes or not can_ask():
+        return yes
     line = _asked(f"{question} {'[Y/n]' if default else '[y/N]'}")
     answer = line.strip().lower()
-    return answer in _YES if answer else default and bool(line)
+    return answer in ("y", "yes") if answer else default and bool(line)
 
 
 def ask(question: str, default: str = "") -> str:
@@ -32,11 +29,8 @@ def ask(question: str, default: str = "") -> str:
 
 def ask_secret(question: str) -> str:
     """An answer that does not show while it is typed; empty at the end of the input."""
-    import getpass
-
     try:
-        with sink.undisturbed():
-            return getpass.getpass(f"{question} ")
+        return getpass.getpass(f"{question} ")
     except EOFError:
         sink.write()
         return ""
@@ -44,9 +38,8 @@ def ask_secret(question: str) -> str:
 
 def _asked(question: str) -> str:
     """The line that was typed, with its end; empty at the end of the input."""
-    with sink.undisturbed():
-        sink.write(f"{question} ", end="")
-        line = sys.stdin.readline()
+    sink.write(f"{question} ", end="")
+    line = sys.stdin.readline()
     if not line.endswith("\n"):
         sink.write()
     return line

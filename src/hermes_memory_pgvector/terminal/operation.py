@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import shlex
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import UTC, date, datetime
@@ -202,16 +203,9 @@ def aside(default: Any = None) -> Any:
     return field(default=default, metadata={"aside": True})
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A command of ours that the reader can type as it is printed."""
-
-    words: tuple[str, ...]
-
-
-def command(*words: str) -> Command:
-    """A command for the reader to run."""
-    return Command(words)
+def command(*words: str) -> str:
+    """A command of ours for the reader to run."""
+    return shlex.join([PROGRAM, *words])
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +215,7 @@ class Note:
     mark: Mark
     text: str
     hint: str = ""
-    then: Command | None = None
+    then: str | None = None
     """The command that helps; it stands after the hint."""
     took: float | None = None
     """The seconds that a step took."""
@@ -292,8 +286,6 @@ class Course:
 
 def plain(value: Any) -> Any:
     """A value as JSON has it: dataclasses as mappings, times in UTC."""
-    if isinstance(value, Command):
-        return " ".join([PROGRAM, *value.words])
     if is_dataclass(value) and not isinstance(value, type):
         shown = [each.name for each in fields(value) if "aside" not in each.metadata]
         return {name: plain(getattr(value, name)) for name in shown}

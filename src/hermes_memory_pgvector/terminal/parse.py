@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from hermes_memory_pgvector.errors import UsageError
 
@@ -34,28 +35,17 @@ def record_name(text: str) -> RecordName | None:
     return None if found is None else RecordName(found.group(1).lower(), int(found.group(2)))
 
 
-def row_name(text: str) -> RecordName:
-    """The name of a memory or a turn."""
+def _named(letters: str, told: str, text: str) -> RecordName:
+    """The name of a record of some kind."""
     found = record_name(text)
-    if found is None or found.letter not in "mt":
-        raise UsageError(f"{text!r} names no row; `list` shows them: m12 is a memory, t34 is a turn")
+    if found is None or found.letter not in letters:
+        raise UsageError(f"{text!r} names no {told}")
     return found
 
 
-def event_name(text: str) -> RecordName:
-    """The name of an event of the history."""
-    found = record_name(text)
-    if found is None or found.letter != "e":
-        raise UsageError(f"{text!r} names no event; `list events` shows them: e5")
-    return found
-
-
-def rejected_name(text: str) -> RecordName:
-    """The name of a rejected record."""
-    found = record_name(text)
-    if found is None or found.letter != "d":
-        raise UsageError(f"{text!r} names no rejected record; `list rejected` shows them: d3")
-    return found
+row_name = partial(_named, "mt", "row; `list` shows them: m12 is a memory, t34 is a turn")
+event_name = partial(_named, "e", "event; `list events` shows them: e5")
+rejected_name = partial(_named, "d", "rejected record; `list rejected` shows them: d3")
 
 
 def moment(text: str) -> datetime:

@@ -25,7 +25,6 @@ USAGE: Final = 2
 HELP_WIDTH = 100
 EXAMPLES_HEAD = "examples:\n"
 NEAR_ENOUGH = 0.6
-NEARLY_AS_NEAR = 0.15
 SYNONYMS: Final[Mapping[str, str]] = {
     "audit": "list audit", "cat": "show", "change": "edit", "check": "doctor", "dashboard": "ui",
     "delete": "forget", "erase": "forget", "events": "list events", "find": "recall", "fleet": "status --fleet",
@@ -73,14 +72,6 @@ class HelpFormatter(argparse.HelpFormatter):
     def __init__(self, prog: str, width: int | None = None) -> None:
         width = width or min(HELP_WIDTH, max(60, shutil.get_terminal_size((80, 24)).columns - 2))
         super().__init__(prog, max_help_position=26, width=width)
-
-    def add_argument(self, action: argparse.Action) -> None:
-        """Leave room for the names of commands, which stand further in than argparse reckons with."""
-        super().add_argument(action)
-        if isinstance(action, Commands) and action.help is not argparse.SUPPRESS:
-            inset = self._current_indent + 2 * self._indent_increment
-            longest = max(map(len, action.helps), default=0) + inset
-            self._action_max_length = max(self._action_max_length, longest)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         if "\n" not in text:
@@ -196,22 +187,13 @@ def examples(program: str, given: Iterable[Example]) -> str | None:
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """The names that look like a mistyped one, as the end of a sentence; empty when none does."""
-    near = look_alikes(given, known)
-    return f"; did you mean {' or '.join(near)}?" if near else ""
-
-
-def look_alikes(given: str, known: Iterable[str], most: int = 3) -> list[str]:
-    """The names that look like a mistyped one, the nearest first."""
+    """The name that looks like a mistyped one, or begins like it, as the end of a sentence; empty when none does."""
     import difflib
 
-    names = list(known)
-    folded = {name.casefold(): name for name in names}
-    near = difflib.get_close_matches(given.casefold(), folded, n=most, cutoff=NEAR_ENOUGH)
-    likeness = [difflib.SequenceMatcher(None, given.casefold(), name).ratio() for name in near]
-    near = [name for name, like in zip(near, likeness, strict=True) if like > likeness[0] - NEARLY_AS_NEAR]
-    begun = [name for name in folded if not near and len(given) >= 2 and name.startswith(given.casefold())]
-    return [folded[name] for name in [*near, *begun]][:most]
+    names, typed = list(known), given.casefold()
+    near = difflib.get_close_matches(typed, names, n=1, cutoff=NEAR_ENOUGH)
+    near = near or [name for name in names if len(typed) >= 2 and name.startswith(typed)]
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def unknown_options(used: argparse.ArgumentParser, extra: Sequence[str]) -> str:

@@ -19,7 +19,6 @@ from typing import Any, cast
 from hermes_memory_pgvector.terminal import amounts, sink
 from hermes_memory_pgvector.terminal.operation import (
     PROGRAM,
-    Command,
     Course,
     Mark,
     Note,
@@ -27,6 +26,7 @@ from hermes_memory_pgvector.terminal.operation import (
     Plan,
     Raw,
     Stream,
+    command,
     plain,
 )
 from hermes_memory_pgvector.terminal.sink import Part, Style, Styled
@@ -68,26 +68,14 @@ _voice = _Voice()
 
 
 @contextmanager
-def spoken_to(program: str, home: str | None) -> Iterator[None]:
-    """Print commands as ones that this reader can run."""
+def spoken_to(program: str | None = None, home: object = None) -> Iterator[None]:
+    """Print commands as ones that this reader can run; without a program, by the name it has already."""
     former = (_voice.program, _voice.home)
-    _voice.program, _voice.home = program, home
+    _voice.program, _voice.home = program or _voice.program, None if home is None else str(home)
     try:
         yield
     finally:
         _voice.program, _voice.home = former
-
-
-@contextmanager
-def naming(home: object) -> Iterator[None]:
-    """Print commands with their home in any case."""
-    with spoken_to(_voice.program, str(home)):
-        yield
-
-
-def spelled(command: Command) -> str:
-    """A command as the reader types it."""
-    return addressed(shlex.join([PROGRAM, *command.words]))
 
 
 def addressed(text: str) -> str:
@@ -151,7 +139,7 @@ def lines(answer: Any, room: int, again: Sequence[str] = ()) -> Iterator[Line]:
             if answer.rows:
                 yield from table(answer.rows, room)
             else:
-                yield from wrapped([answer.empty], room)
+                yield from wrapped(answer.empty, room)
             yield from _notes(answer.notes, room)
             if answer.next:
                 yield [f"  next page: --page {shlex.quote(one_line(answer.next))}"]
@@ -182,8 +170,6 @@ def told(value: Any) -> str:
             return f"{value:.2f}"
         case datetime():
             return f"{value.astimezone(UTC):%Y-%m-%d %H:%M}"
-        case Command():
-            return spelled(value)
         case Mapping():
             return one_line(", ".join(f"{name}: {told(each)}" for name, each in value.items()))
         case list() | tuple():
@@ -237,7 +223,7 @@ def table(rows: Sequence[Any], room: int, indent: int = 2) -> Iterator[Line]:
             if value != one_line(None)
         ]
         if named:
-            yield from wrapped([Styled(", ".join(named), "faint")], room, [" " * (indent + 4)], indent + 4)
+            yield from wrapped(", ".join(named), room, [" " * (indent + 4)], indent + 4, "faint")
         deeper = room - indent - 4
         if text is not None and is_whole:
             yield from _body(getattr(row, text.name), room, indent + 4)
@@ -251,40 +237,32 @@ def table(rows: Sequence[Any], room: int, indent: int = 2) -> Iterator[Line]:
                 yield [" " * (indent + 4), Styled(head, "faint"), told_below]
 
 
-def wrapped(parts: Sequence[Part], room: int, first: Sequence[Part] = (), indent: int = 0) -> Iterator[Line]:
-    """Text folded between words; further lines begin at the indent. Each part keeps its style."""
-    line, used = list(first), width_of(sink.plain(list(first)))
-    is_begun = False
-    for part in parts:
-        text = part if isinstance(part, str) else part.text
-        for place, word in enumerate(text.split(" ")):
-            blank = " " if place and is_begun else ""
-            for each in folded(word, max(1, room - indent)) or [""]:
-                if is_begun and used + len(blank) + width_of(each) > room:
-                    yield line
-                    line, used, blank = [" " * indent], indent, ""
-                piece = blank + each
-                line.append(piece if isinstance(part, str) else Styled(piece, part.style))
-                used += width_of(piece)
-                blank, is_begun = "", True
-    yield line
+def wrapped(
+    text: str, room: int, first: Sequence[Part] = (), indent: int = 0, style: Style | None = None
+) -> Iterator[Line]:
+    """Text folded between words, behind what begins its first line; further lines begin at the indent."""
+    begun, *others = folded(text, max(1, room - indent), max(1, room - width_of(sink.plain(list(first)))))
+    for head, line in ((first, begun), *(((" " * indent,), each) for each in others)):
+        yield [*head, line if style is None else Styled(line, style)]
 
 
-def folded(text: str, room: int) -> list[str]:
-    """A text as lines of at most so many columns, broken between words where it can."""
+def folded(text: str, room: int, first: int | None = None) -> list[str]:
+    """A text as lines of at most so many columns, broken between words where it can; the first may have less room."""
     found: list[str] = []
     line: str | None = None
+    most = room if first is None else first
     for word in text.split(" "):
         joined = word if line is None else f"{line} {word}"
-        if width_of(joined) <= room:
+        if width_of(joined) <= most:
             line = joined
             continue
         if line and line.strip():
             found.append(line)
-        while width_of(word) > room:
-            end = max(1, next(n for n in range(len(word), 0, -1) if n == 1 or width_of(word[:n]) <= room))
+            most = room
+        while width_of(word) > most:
+            end = max(1, next(n for n in range(len(word), 0, -1) if n == 1 or width_of(word[:n]) <= most))
             found.append(word[:end])
-            word = word[end:]
+            word, most = word[end:], room
         line = word
     return [*found, line or ""]
 
@@ -309,9 +287,9 @@ def note_lines(note: Note, room: int) -> Iterator[Line]:
     """A line with its sign, and below it what helps; a command stands whole on its line, so that it can be copied."""
     first: Line = [" ", Styled(sign(note.mark), cast("Style", note.mark)), " "]
     text, took = addressed(one_line(note.text)), "" if note.took is None else amounts.seconds(note.took)
-    typed = "" if note.then is None or note.hint or note.mark != "note" else spelled(note.then)
-    if typed and width_of(text) + width_of(typed) + 5 <= room:
-        yield [*first, f"{text}: ", Styled(typed, "command")]
+    hint = addressed(": ".join(filter(None, (note.hint and told(note.hint), note.then))))
+    if note.then and not note.hint and note.mark == "note" and width_of(text) + width_of(hint) + 5 <= room:
+        yield [*first, f"{text}: ", Styled(hint, "command")]
         return
     gap = min(room, STEP_WIDTH) - 3 - width_of(text) - width_of(took)
     if took and gap >= GAP:
@@ -320,13 +298,9 @@ def note_lines(note: Note, room: int) -> Iterator[Line]:
         named = _NAMED.match(text)
         # What stands in two columns goes on below the second one.
         indent = 3 + (len(named[0]) if named and len(named[0]) < room // 2 else 0)
-        yield from wrapped([f"{text} ({took})" if took else text], room, first, indent)
-    if note.then is not None:
-        yield from _ending(
-            f"{addressed(told(note.hint))}: " if note.hint else "", spelled(note.then), room, _arrow(), 5
-        )
-    elif note.hint:
-        yield from _sentence(addressed(told(note.hint)), room, _arrow(), 5)
+        yield from wrapped(f"{text} ({took})" if took else text, room, first, indent)
+    if hint:
+        yield from _sentence(hint, room, _arrow(), 5)
 
 
 def _arrow() -> Line:
@@ -334,20 +308,14 @@ def _arrow() -> Line:
 
 
 def _sentence(text: str, room: int, first: Line, indent: int) -> Iterator[Line]:
-    """A sentence that may end in a command."""
+    """A sentence, and the command it may end with, which stays whole."""
     found = _ENDING.search(text)
-    if found is None:
-        yield from wrapped([text], room, first, indent)
-    else:
-        yield from _ending(text[: found.start()], found[0], room, first, indent)
-
-
-def _ending(text: str, typed: str, room: int, first: Line, indent: int) -> Iterator[Line]:
-    """A sentence and the command it ends with."""
-    if not text or width_of(sink.plain(first)) + width_of(text) + width_of(typed) <= room:
-        yield [*first, text, Styled(typed, "command")]
-    else:
-        yield from wrapped([text.rstrip()], room, first, indent)
+    said, typed = (text[: found.start()], found[0]) if found else (text, "")
+    if typed and (not said or width_of(sink.plain(first)) + width_of(text) <= room):
+        yield [*first, said, Styled(typed, "command")]
+        return
+    yield from wrapped(said.rstrip(), room, first, indent)
+    if typed:
         yield [" " * indent, Styled(typed, "command")]
 
 
@@ -369,7 +337,7 @@ def _plan(plan: Plan, room: int, again: Sequence[str]) -> Iterator[Line]:
         yield from table(plan.samples, room)
     yield from _notes([*plan.notes, *plan.left], room)
     if not plan.executed and counted:
-        yield from note_lines(Note("note", "to do it", then=Command((*again, "--execute"))), room)
+        yield from note_lines(Note("note", "to do it", then=command(*again, "--execute")), room)
 
 
 def _one(noun: str) -> str:
@@ -385,7 +353,7 @@ def _facts(facts: Any, room: int) -> Iterator[Line]:
         head = each.metadata["head"]
         first: Line = ["  ", Styled(head, "faint"), " " * (width - width_of(head) + GAP)]
         # A path or an address is copied from there, so it stays whole.
-        yield from [[*first, value]] if " " not in value else wrapped([value], room, first, width + GAP + 2)
+        yield from [[*first, value]] if " " not in value else wrapped(value, room, first, width + GAP + 2)
     for each in fields(facts):
         value = getattr(facts, each.name)
         if "body" in each.metadata and value:
@@ -422,7 +390,7 @@ def _row_lines(row: Any) -> Iterator[Line]:
     if room is None:
         yield [shortened("  ".join(values), PIPE_WIDTH)]
     else:
-        yield from wrapped(["  ".join(values)], room, (), 6)
+        yield from wrapped("  ".join(values), room, (), 6)
 
 
 def _shown(row: Any, each: Field[Any]) -> str:

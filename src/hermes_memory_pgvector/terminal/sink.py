@@ -8,13 +8,11 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.live import Live
     from rich.text import Text
 
 When = Literal["auto", "always", "never"]
@@ -51,7 +49,7 @@ class _Choice:
 
     colours: When = "auto"
     is_document: bool = False
-    live: Progress | None = None
+    live: Live | None = None
 
 
 _choice = _Choice()
@@ -150,27 +148,11 @@ def console(stream: IO[str] | None = None) -> Console:
     )
 
 
-def set_live(live: Progress | None) -> None:
+def live() -> Live | None:
+    """The display that is on."""
+    return _choice.live
+
+
+def set_live(live: Live | None) -> None:
     """Print other lines above this display; None when it is gone."""
     _choice.live = live
-
-
-def is_live() -> bool:
-    """Whether there is a display already: a terminal has room for one."""
-    return _choice.live is not None
-
-
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Take a live display away while somebody types."""
-    live = _choice.live
-    if live is None:
-        yield
-        return
-    live.stop()
-    _choice.live = None
-    try:
-        yield
-    finally:
-        _choice.live = live
-        live.start()

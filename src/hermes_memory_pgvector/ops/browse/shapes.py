@@ -187,7 +187,7 @@ def event_of(event: Event) -> EventRow:
 def counted(counts: Mapping[str, int] | None) -> str:
     """Numbers with their nouns, without those that are zero."""
     kept = {name.replace("_", " "): number for name, number in (counts or {}).items() if number}
-    return ", ".join(f"{name}: {amounts.number(number)}" for name, number in kept.items())
+    return ", ".join(f"{name}: {number:,}" for name, number in kept.items())
 
 
 def _beginning(text: str, chars: int = 60) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from hermes_memory_pgvector.errors import CareError
 from hermes_memory_pgvector.ops.memory import Memory
-from hermes_memory_pgvector.terminal.operation import Command, Facts, Note, aside, column, command
+from hermes_memory_pgvector.terminal.operation import Facts, Note, aside, column, command
 from hermes_memory_pgvector.terminal.parse import RecordName
 from hermes_memory_pgvector.text.names import theme_name
 from hermes_memory_pgvector.values import Kind, Question, Scope, is_private_theme
@@ -94,7 +94,7 @@ class _Search:
 
     def lost(
         self, stage: Stage, sentence: str, place: int | None = None, score: float | None = None,
-        then: Command | None = None,
+        then: str | None = None,
     ) -> Lost:  # fmt: skip
         """The answer, with the command that helps."""
         return Lost(

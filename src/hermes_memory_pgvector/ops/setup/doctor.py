@@ -42,7 +42,7 @@ class Probed(Raw):
 
 def doctor(memory: Memory, *, all: bool, check: bool) -> Facts:
     """Run all checks: 1 for a problem, 2 when an endpoint does not answer."""
-    with progress.waiting("checking"):
+    with progress.shown("checking"):
         findings = tuple(checks.examine(memory.home))
     code = exit_code(findings)
     if check:

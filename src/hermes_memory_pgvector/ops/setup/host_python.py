@@ -106,8 +106,8 @@ def carry(home: Path, host: HostPython | None) -> Iterator[Note]:
     if host is None and carried.is_all_here():
         return
     version = carried.OWN_VERSION if host is None else host.version
-    with progress.step("libraries") as step, progress.shown("libraries") as bar:
-        outcome = carried.carry(root_of(home), version, bar.phase, pythons=() if host is None else (host.path,))
+    with progress.shown("libraries") as step:
+        outcome = carried.carry(root_of(home), version, step.phase, pythons=() if host is None else (host.path,))
         carried.activate(home)
         step.said.append(f"for Python {version[0]}.{version[1]}, in the home")
     if outcome.is_new:

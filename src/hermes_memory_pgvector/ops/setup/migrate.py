@@ -77,7 +77,7 @@ def migrate(
     if index and done.model_id is not None:
         from hermes_memory_pgvector.schema import vector_indexes
 
-        with progress.waiting("index over all themes"):
+        with progress.shown("index over all themes"):
             found = vector_indexes.drop(admin) if drop else vector_indexes.create(admin)
         built = ", ".join(f"{each.name}, {amounts.size(each.size_bytes)}" for each in found) or "none"
     what = "dropped" if drop else "index over all themes"

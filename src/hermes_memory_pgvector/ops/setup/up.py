@@ -189,7 +189,7 @@ class _Setup:
             from hermes_memory_pgvector.postgres.conninfo import brief
 
             admin = password.complete(self.wish.dsn)
-            with progress.step("your Postgres") as step:
+            with progress.shown("your Postgres") as step:
                 chosen = login.choose(home, settings, admin, role)
                 step.said.append(brief(admin))
             if chosen.replaces_password:
@@ -200,7 +200,7 @@ class _Setup:
             raise Held(settings.hold)
         if settings.dsn:
             admin = migration.admin_dsn(home, settings, None)
-            with progress.step("your Postgres") as step:
+            with progress.shown("your Postgres") as step:
                 step.said.append(f"{parts.describe_database(home, settings)}, as configured")
                 is_ready = _is_ready(home, settings)
             yield step.note
@@ -214,7 +214,7 @@ class _Setup:
         if problem:
             raise ConfigError(problem)
         state = "running" if parts.has_embedded_data(self.home, settings) else "created and started"
-        with progress.step("database") as step:
+        with progress.shown("database") as step:
             folder = parts.server_folder(self.home, settings)
             server = EmbeddedPostgres(folder)
             info = server.ensure_running(Deadline.after(SERVER_SECONDS))
@@ -226,7 +226,7 @@ class _Setup:
 
     def _schema(self, target: Target) -> Notes:
         home, settings = self.home, load(self.home).settings
-        with progress.step("schema") as step:
+        with progress.shown("schema") as step:
             wanted = self.wanted = migration.wanted_model(home, settings)
             done = None
             if not target.is_ready:
@@ -253,7 +253,7 @@ class _Setup:
         """Put the plugin folder into the home, and make us the host's memory provider."""
         if self.host is None:
             return
-        with progress.step("plugin folder") as step:
+        with progress.shown("plugin folder") as step:
             change = plugin_folder.install(self.home)
             places = " and ".join(str(each.relative_to(self.home)) for each in plugin_folder.places(self.home))
             step.said.append(f"{change}: {places}")
@@ -280,7 +280,7 @@ class _Setup:
     def _examined(self) -> Iterator[Finding]:
         """All checks; what hermes cannot import, and the command for it, is said at the end."""
         is_waiting = self.host is None or not self.host.sees_package
-        with progress.waiting("checking"):
+        with progress.shown("checking"):
             yield from (each for each in examine(self.home) if each.name != "host" or not is_waiting)
 
 
