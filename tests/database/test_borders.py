@@ -19,7 +19,7 @@ import pytest
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseError
-from hermes_memory_pgvector.ops.browse import pages
+from hermes_memory_pgvector.ops.browse import lists
 from hermes_memory_pgvector.ops.carry import export
 from hermes_memory_pgvector.postgres import statements
 from hermes_memory_pgvector.postgres.pool import Connection, Pool
@@ -148,7 +148,9 @@ class Asker:
 
     def _list(self, theme: str, generator: random.Random) -> tuple[str, set[str], str]:
         with self.pool.transaction(Deadline.after(30)) as connection:
-            return "list", {theme}, str(pages.rows(connection, theme=theme, limit=generator.randint(1, 50)))
+            given = {**dict.fromkeys(("since", "until", "page", "origin")), "theme": theme}
+            found = lists.page_of(connection, "rows", {**given, "limit": generator.randint(1, 50)})
+            return "list", {theme}, str(found)
 
     def _history(self, theme: str, generator: random.Random) -> tuple[str, set[str], str]:
         with self.pool.transaction(Deadline.after(30)) as connection:

@@ -7,7 +7,7 @@ import random
 import psycopg
 import pytest
 
-from hermes_memory_pgvector.ops.browse import pages
+from hermes_memory_pgvector.ops.browse import lists
 from hermes_memory_pgvector.values import Kind
 from testing.postgres import Database
 
@@ -26,6 +26,8 @@ FROM (SELECT 'turn' AS kind, id, ts FROM conversations
       UNION ALL SELECT 'memory', id, updated_at FROM memory_entries) AS row
 WHERE kind = ANY (%s) ORDER BY ts DESC, kind DESC, id DESC"""
 
+NOTHING_GIVEN = dict.fromkeys(("theme", "since", "until", "page", "origin"))
+
 
 @pytest.mark.parametrize(("themes", "times"), [(1, 100), (7, 11), (40, 3), (40, 100)])
 def test_pages_over_all_themes_are_the_whole_list_in_order(database: Database, themes: int, times: int) -> None:
@@ -33,13 +35,14 @@ def test_pages_over_all_themes_are_the_whole_list_in_order(database: Database, t
     with psycopg.connect(database.runtime_dsn, autocommit=True) as connection:
         for statement in FILL.split(";"):
             connection.execute(statement.encode(), {"themes": themes, "times": times})
-        for kinds in ((Kind.TURN,), (Kind.MEMORY,), pages.BOTH):
+        for which, kinds in (("turns", (Kind.TURN,)), ("memories", (Kind.MEMORY,)), ("rows", tuple(Kind))):
             wanted = connection.execute(ALL.encode(), ([kind.value for kind in kinds],)).fetchall()
             seen: list[tuple[str, int]] = []
             page = None
             while True:
-                found, page = pages.rows(connection, kinds=kinds, page=page, limit=dice.choice((1, 2, 3, 17, 50)))
-                seen += [(row.kind.value, row.id) for row in found]
+                given = {**NOTHING_GIVEN, "page": page, "limit": dice.choice((1, 2, 3, 17, 50))}
+                found, page = lists.page_of(connection, which, given)
+                seen += [(row.kind, int(row.id[1:])) for row in found]
                 if page is None:
                     break
             assert seen == wanted

@@ -66,7 +66,6 @@ LIST = Operation(
     ),
     lambda subject, *, follow, **given: lines(subject, **given),
     (("list", "all rows"),),
-    rows=(Line,),
 )
 REMOVE = Operation(
     "remove", "remove rows", (Option("words", "which", many=True, required=True),), remove,
@@ -132,7 +131,6 @@ def test_operations_describe_themselves() -> None:
     first, second = document["operations"]
     assert (first["name"], first["method"], second["method"]) == ("list", "GET", "POST")
     assert [each["name"] for each in first["options"]] == ["limit", "since", "loud", "words"]
-    assert first["columns"] == {"Line": {"id": "id", "at": "when (UTC)"}}
     assert [each["name"] for each in second["options"]] == ["words", "execute"]
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import one, run
+from hermes_memory_pgvector.terminal import amounts
+from hermes_memory_pgvector.terminal.operation import aside, column
 from hermes_memory_pgvector.values import EmbeddingModel, Kind, Role, Target
 
 
@@ -16,30 +18,30 @@ from hermes_memory_pgvector.values import EmbeddingModel, Kind, Role, Target
 class Theme:
     """How much a theme holds, how it grows, and when it was last used."""
 
-    theme: str
-    memories: int
-    turns: int
-    new_today: int
+    theme: str = column("theme")
+    memories: int = column("memories", right=True, default=0)
+    turns: int = column("turns", right=True, default=0)
+    new_today: int = column("today", right=True, default=0, show=lambda value: f"{value:+,}" if value else None)
     """Rows of both kinds with a time of today; UTC."""
-    new_this_week: int
+    new_this_week: int = column("7 days", right=True, default=0, show=lambda value: f"{value:+,}" if value else None)
     """The same for the last seven days."""
-    last_write: datetime | None
-    last_recall: datetime | None
+    last_write: datetime | None = column("last write", show=amounts.ago)
+    last_recall: datetime | None = column("last recall", show=amounts.ago)
     """As far as the recall log goes back."""
-    is_private: bool
-    hidden: int
+    is_private: bool = column("private", rare=True, default=False)
+    hidden: int = column("hidden", right=True, rare=True, default=0)
 
 
 @dataclass(frozen=True, slots=True)
 class DayCount:
     """What came on a day; UTC."""
 
-    day: date
-    memories: int
-    turns: int
-    untrusted: int
+    day: date = column("day")
+    memories: int = column("memories", right=True, default=0)
+    turns: int = column("turns", right=True, default=0)
+    untrusted: int = aside(0)
     """Of both kinds, those that a stranger's text may have shaped, and that are not hidden."""
-    hidden: int
+    hidden: int = aside(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +67,16 @@ class Row:
 class SessionRow:
     """A session in a list."""
 
-    theme: str
-    session_id: str
-    turns: int
-    first: datetime
-    last: datetime
-    parent_session_id: str | None
-    begins_with: str
+    session_id: str = column("session")
+    theme: str = column("theme")
+    turns: int = column("turns", right=True, default=0)
+    last: datetime | None = column("last (UTC)")
+    delegations: int = column("subagents", right=True, rare=True, default=0)
+    begins_with: str = column("begins with", text=True)
     """The beginning of the first thing the user said."""
-    delegations: int
-    last_id: int
+    first: datetime | None = None
+    parent_session_id: str | None = None
+    last_id: int = aside(0)
     """The turn it was last used with."""
 
 

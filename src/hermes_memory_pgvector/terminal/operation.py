@@ -156,8 +156,6 @@ class Operation:
     """Whether commands that it prints name their home in any case: pasted into another shell, they work on no other."""
     aliases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Names that no help lists: each with the options that it stands for."""
-    rows: Sequence[type] = ()
-    """The dataclasses of the rows it answers with, for whoever draws tables of them."""
 
     @property
     def all_options(self) -> Sequence[Option]:
@@ -374,12 +372,7 @@ def _described(operation: Operation) -> dict[str, Any]:
             for each in operation.all_options
             if each.on_page
         ],
-        "columns": {each.__name__: _heads(each) for each in operation.rows},
     }
-
-
-def _heads(row: type) -> dict[str, str]:
-    return {each.name: each.metadata["head"] for each in fields(row) if "head" in each.metadata}
 
 
 def _is_storable(text: str) -> bool:

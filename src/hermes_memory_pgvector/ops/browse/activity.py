@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
-from typing import Final
+from datetime import UTC, datetime, time, timedelta
+from typing import TYPE_CHECKING, Final
 
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal import parse
 from hermes_memory_pgvector.terminal.operation import Facts, Operation, Option, column
 
+if TYPE_CHECKING:
+    from hermes_memory_pgvector.store.browse import DayCount
+
 DAYS: Final = 14
-
-
-@dataclass(frozen=True, slots=True)
-class DayLine:
-    """One day, UTC."""
-
-    day: date = column("day")
-    memories: int = column("memories", right=True, default=0)
-    turns: int = column("turns", right=True, default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +23,7 @@ class Activity(Facts):
     untrusted: int = column("untrusted", default=0)
     """Rows that came from turns that read a stranger's text, and that recall may find."""
     hidden: int = column("hidden", default=0)
-    days: tuple[DayLine, ...] = ()
+    days: tuple[DayCount, ...] = ()
 
 
 def activity(memory: Memory, *, theme: str | None) -> Activity:
@@ -40,10 +34,8 @@ def activity(memory: Memory, *, theme: str | None) -> Activity:
     every = [last - timedelta(days=back) for back in range(DAYS - 1, -1, -1)]
     with memory.reading(theme) as connection:
         found = {each.day: each for each in browse.days(connection, datetime.combine(every[0], time.min, UTC), theme)}
-    lines = tuple(
-        DayLine(day, found[day].memories, found[day].turns) if day in found else DayLine(day) for day in every
-    )
-    return Activity(sum(each.untrusted for each in found.values()), sum(each.hidden for each in found.values()), lines)
+    lines = tuple(found.get(day, browse.DayCount(day)) for day in every)
+    return Activity(sum(each.untrusted for each in lines), sum(each.hidden for each in lines), lines)
 
 
 ACTIVITY = Operation(
@@ -53,5 +45,4 @@ ACTIVITY = Operation(
     activity,
     (("activity --theme marketing", "how a theme grew in two weeks"),),
     is_listed=False,
-    rows=(DayLine,),
 )

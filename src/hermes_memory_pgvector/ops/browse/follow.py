@@ -11,41 +11,35 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from hermes_memory_pgvector.ops.browse.shapes import EventRow, StoredRow, event_of, row_of
 from hermes_memory_pgvector.ops.memory import Memory
+from hermes_memory_pgvector.store import browse, history
+from hermes_memory_pgvector.values import Kind
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.postgres.pool import Connection
-    from hermes_memory_pgvector.store.browse import Row
-    from hermes_memory_pgvector.store.history import Event
 
 STRETCH = 5000
 PAUSE_SECONDS = 1.0
+BEGUN = {"rows": tuple(Kind), "memories": (Kind.MEMORY,), "turns": (Kind.TURN,)}
 
 
-def follow(memory: Memory, which: str, theme: str | None, begin: int) -> Iterator[StoredRow | EventRow]:
+def news(memory: Memory, which: str, theme: str | None, begin: int) -> Iterator[StoredRow | EventRow]:
     """The newest rows, and from then on what arrives; Ctrl-C ends it."""
-    from hermes_memory_pgvector.ops.browse import pages
-    from hermes_memory_pgvector.values import Kind
-
-    shows_turns, shows_events = which in ("rows", "turns"), which != "turns"
+    begun: list[browse.Row] = []
     with _until_interrupted() as stopped:
         with memory.reading(theme) as connection:
-            tail = Tail(connection, theme)
-            kinds = {"memories": (Kind.MEMORY,), "turns": (Kind.TURN,), "events": ()}.get(which, pages.BOTH)
-            begun = pages.rows(connection, kinds=kinds, theme=theme, limit=begin)[0] if kinds else []
+            tail = Tail(connection, which, theme)
+            if which in BEGUN:
+                begun = browse.rows(connection, kinds=BEGUN[which], theme=theme, since=None, before=None, limit=begin)
         yield from (row_of(row) for row in reversed(begun))
         while not stopped.wait(PAUSE_SECONDS):
             with memory.reading() as connection:
-                news = tail.look(connection)
-            arrived: list[tuple[datetime, StoredRow | EventRow]] = []
-            arrived += [(row.at, row_of(row)) for row in news.turns if shows_turns]
-            arrived += [(event.at, event_of(event)) for event in news.events if shows_events]
-            yield from (row for _, row in sorted(arrived, key=lambda each: each[0]))
+                arrived = tail.look(connection)
+            yield from arrived
 
 
 @contextmanager
@@ -64,36 +58,26 @@ def _until_interrupted() -> Iterator[threading.Event]:
         signal.signal(signal.SIGINT, former)
 
 
-@dataclass(frozen=True, slots=True)
-class News:
-    """What has arrived since the last look."""
-
-    turns: tuple[Row, ...]
-    events: tuple[Event, ...]
-
-
 class Tail:
     """Follows one theme or all, from the moment it is made."""
 
-    def __init__(self, connection: Connection, theme: str | None = None) -> None:
-        self._theme = theme
-        from hermes_memory_pgvector.store import browse
-
+    def __init__(self, connection: Connection, which: str = "rows", theme: str | None = None) -> None:
+        self._which, self._theme = which, theme
         self._turn, self._event = browse.last_numbers(connection)
-        self._seen: deque[tuple[str, int]] = deque(maxlen=4 * STRETCH)
+        self._seen: deque[str] = deque(maxlen=4 * STRETCH)
         # What is there already is no news.
         self.look(connection)
 
-    def look(self, connection: Connection) -> News:
-        """What is new."""
-        from hermes_memory_pgvector.store import browse, history
-
+    def look(self, connection: Connection) -> list[StoredRow | EventRow]:
+        """What is new, in the order in which it was said."""
         event, turn = (max(0, number - STRETCH) for number in (self._event, self._turn))
-        known = set(self._seen)
-        turns = [row for row in browse.turns_after(connection, self._theme, turn) if ("turn", row.id) not in known]
-        events = [each for each in history.after(connection, self._theme, event) if ("event", each.id) not in known]
-        self._seen.extend(("turn", row.id) for row in turns)
-        self._seen.extend(("event", each.id) for each in events)
+        turns = browse.turns_after(connection, self._theme, turn) if self._which in ("rows", "turns") else []
+        events = history.after(connection, self._theme, event) if self._which != "turns" else []
         self._turn = max([self._turn, *(row.id for row in turns)])
         self._event = max([self._event, *(each.id for each in events)])
-        return News(tuple(turns), tuple(events))
+        found: list[tuple[datetime, StoredRow | EventRow]] = [(row.at, row_of(row)) for row in turns]
+        found += [(each.at, event_of(each)) for each in events]
+        known = set(self._seen)
+        news = [line for _, line in sorted(found, key=lambda each: each[0]) if line.id not in known]
+        self._seen.extend(line.id for line in news)
+        return news

@@ -57,35 +57,6 @@ class EventRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ThemeLine:
-    """A theme, and how it grows."""
-
-    theme: str = column("theme")
-    memories: int = column("memories", right=True, default=0)
-    turns: int = column("turns", right=True, default=0)
-    new_today: int = column("today", right=True, default=0, show=lambda value: f"{value:+,}" if value else None)
-    new_this_week: int = column("7 days", right=True, default=0, show=lambda value: f"{value:+,}" if value else None)
-    last_write: datetime | None = column("last write", show=amounts.ago)
-    last_recall: datetime | None = column("last recall", show=amounts.ago)
-    hidden: int = column("hidden", right=True, rare=True, default=0)
-    is_private: bool = column("private", rare=True, default=False)
-
-
-@dataclass(frozen=True, slots=True)
-class SessionLine:
-    """A session."""
-
-    session_id: str = column("session")
-    theme: str = column("theme")
-    turns: int = column("turns", right=True, default=0)
-    last: datetime | None = column("last (UTC)")
-    delegations: int = column("subagents", right=True, rare=True, default=0)
-    begins_with: str = column("begins with", text=True)
-    first: datetime | None = None
-    parent_session_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class AuditLine:
     """What somebody did with the memory."""
 

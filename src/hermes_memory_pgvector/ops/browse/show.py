@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector.errors import CareError
 from hermes_memory_pgvector.ops.browse.shapes import FILES, EventRow, event_of
@@ -16,53 +16,37 @@ from hermes_memory_pgvector.terminal.parse import RecordName
 from hermes_memory_pgvector.values import MCP_HOLDER
 
 if TYPE_CHECKING:
-    from hermes_memory_pgvector.ops.browse.pages import Transcript
     from hermes_memory_pgvector.ops.row import Shown
     from hermes_memory_pgvector.postgres.pool import Connection
     from hermes_memory_pgvector.store.browse import StoredMemory, StoredTurn
 
-UTC_TIME: Final = "%Y-%m-%d %H:%M:%S UTC"
+
+def _exactly(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S UTC}"
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryFacts(Facts):
-    """All that is known of a memory."""
+class RowFacts(Facts):
+    """All that is known of a memory or a turn."""
 
-    id: str = column("memory")
+    kind: str = column("what")
+    id: str = column("id")
     agent_identity: str = column("theme")
-    target: str = column("file", show=FILES.get)
-    created_at: datetime | None = column("written", show=lambda at: f"{at.astimezone(UTC):{UTC_TIME}}")
-    updated_at: datetime | None = column("changed", show=lambda at: f"{at.astimezone(UTC):{UTC_TIME}}")
-    homes: Mapping[str, str] | None = column("held by", show=lambda homes: _holders(homes))
-    told_origin: str = column("origin", is_aside=True)
-    vector: Mapping[str, Any] | None = column("vector", show=lambda vector: vector["state"])
-    hidden_by: int | None = column("hidden by rule", rare=True)
-    metadata: Mapping[str, Any] | None = column("metadata", rare=True)
-    content: str = body()
-    history: tuple[EventRow, ...] = ()
-    kind: str = "memory"
-    origin: str = ""
-    untrusted: bool = False
-    home_id: str | None = None
-    notes: tuple[Note, ...] = aside(())
-
-
-@dataclass(frozen=True, slots=True)
-class TurnFacts(Facts):
-    """All that is known of a turn."""
-
-    id: str = column("turn")
-    agent_identity: str = column("theme")
-    session_id: str = column("session")
-    role: str = column("said by")
-    ts: datetime | None = column("said", show=lambda at: f"{at.astimezone(UTC):{UTC_TIME}}")
+    target: str | None = column("file", rare=True, show=FILES.get)
+    session_id: str | None = column("session", rare=True)
+    role: str | None = column("said by", rare=True)
+    ts: datetime | None = column("said", rare=True, show=_exactly)
+    created_at: datetime | None = column("written", rare=True, show=_exactly)
+    updated_at: datetime | None = column("changed", rare=True, show=_exactly)
+    held_by: str = column("held by", rare=True, is_aside=True)
     parent_session_id: str | None = column("continues", rare=True)
     told_origin: str = column("origin", is_aside=True)
     vector: Mapping[str, Any] | None = column("vector", show=lambda vector: vector["state"])
     hidden_by: int | None = column("hidden by rule", rare=True)
     metadata: Mapping[str, Any] | None = column("metadata", rare=True)
     content: str = body()
-    kind: str = "turn"
+    history: tuple[EventRow, ...] = ()
+    homes: Mapping[str, str] | None = None
     origin: str = ""
     untrusted: bool = False
     home_id: str | None = None
@@ -77,7 +61,7 @@ class EventFacts(Facts):
     agent_identity: str = column("theme")
     action: str = column("what")
     target: str = column("file", show=FILES.get)
-    ts: datetime | None = column("when", show=lambda at: f"{at.astimezone(UTC):{UTC_TIME}}")
+    ts: datetime | None = column("when", rare=True, show=_exactly)
     by: str = column("by")
     session_id: str | None = column("session", rare=True)
     home_id: str | None = column("home", rare=True)
@@ -103,7 +87,7 @@ class RejectedFacts(Facts):
     """A record that Postgres has refused, and what it holds."""
 
     id: str = column("record")
-    at: datetime | None = column("rejected", show=lambda at: f"{at.astimezone(UTC):{UTC_TIME}}")
+    at: datetime | None = column("rejected", rare=True, show=_exactly)
     reason: str = column("reason")
     size: int = column("size", default=0, show=amounts.size)
     kind: str = "rejected"
@@ -173,25 +157,27 @@ def _record(connection: Connection, name: RecordName, theme: str | None) -> Fact
     return _row(row.show(connection, name, theme))
 
 
-def _row(shown: Shown) -> Facts:
+def _row(shown: Shown) -> RowFacts:
     from hermes_memory_pgvector.store.browse import StoredMemory
 
     row = shown.row
-    common: dict[str, Any] = {
-        "id": shown.name, "agent_identity": row.theme, "content": row.content, "hidden_by": row.hidden_by,
-        "metadata": dict(row.metadata), "origin": row.origin, "untrusted": row.untrusted, "home_id": row.home_id,
-        "told_origin": origin_told(row), "notes": tuple(_advice(shown)),
-        "vector": {"model": shown.model, "vectors": shown.vectors, "state": _vector_state(shown)},
-    }  # fmt: skip
-    if isinstance(row, StoredMemory):
-        history = tuple(map(event_of, shown.history))
-        return MemoryFacts(
-            **common, target=row.target, created_at=row.created_at, updated_at=row.updated_at, homes=dict(row.homes),
-            history=history,
-        )  # fmt: skip
-    return TurnFacts(
-        **common, session_id=row.session_id, role=row.role, ts=row.at, parent_session_id=row.parent_session_id
+    own: dict[str, Any] = (
+        {
+            "target": row.target,
+            "created_at": row.created_at,
+            "updated_at": row.updated_at,
+            "homes": dict(row.homes),
+            "held_by": _holders(row.homes),
+        }
+        if isinstance(row, StoredMemory)
+        else {"session_id": row.session_id, "role": row.role, "ts": row.at, "parent_session_id": row.parent_session_id}
     )
+    return RowFacts(
+        "memory" if isinstance(row, StoredMemory) else "turn", shown.name, row.theme, content=row.content,
+        hidden_by=row.hidden_by, metadata=dict(row.metadata), origin=row.origin, untrusted=row.untrusted,
+        home_id=row.home_id, told_origin=origin_told(row), notes=tuple(_advice(shown)), history=tuple(map(event_of, shown.history)),
+        vector={"model": shown.model, "vectors": shown.vectors, "state": _vector_state(shown)}, **own,
+    )  # fmt: skip
 
 
 def _event(connection: Connection, name: RecordName, theme: str | None) -> EventFacts:
@@ -235,31 +221,35 @@ def _items(payload: bytes) -> Iterator[RejectedItem]:
 
 
 def _session(connection: Connection, name: str, theme: str | None, page: str | None, limit: int) -> SessionFacts:
-    from hermes_memory_pgvector.ops.browse import pages
+    """A session in order; sessions of the same name in several themes must be told apart."""
+    from hermes_memory_pgvector.ops.browse.lists import place_of
+    from hermes_memory_pgvector.store import browse
 
-    found = pages.transcript(connection, name, theme, page, limit)
-    children = [(edge.at, edge.child_session_id) for edge in found.children]
+    themes = browse.session_themes(connection, name)
+    if theme is None and len(themes) > 1:
+        raise CareError(f"session {name} is in several themes; add --theme {' or --theme '.join(themes)}")
+    if not themes or theme not in (None, *themes):
+        where = f" in theme {theme}" if theme is not None else ""
+        raise CareError(f"there is no session {name}{where}; `list sessions` shows them")
+    inside = theme or themes[0]
+    turns = browse.transcript(connection, inside, name, place_of(connection, page, theme), limit + 1)
+    edges = browse.delegations(connection, inside, name)
+    children = [edge for edge in edges if edge.session_id == name]
+    parents = [edge for edge in edges if edge.child_session_id == name]
     return SessionFacts(
-        found.session_id,
-        found.theme,
-        next((turn.parent_session_id for turn in found.turns if turn.parent_session_id), None),
-        tuple(edge.session_id for edge in found.parents),
-        tuple(_said(found)),
-        tuple(asdict(edge) for edge in found.children),
-        tuple(asdict(edge) for edge in found.parents),
-        next=found.following,
-        notes=tuple(Note("note", "subagent", then=command("show", child)) for _, child in children),
-    )
+        name, inside, next((turn.parent_session_id for turn in turns[:limit] if turn.parent_session_id), None),
+        tuple(edge.session_id for edge in parents), tuple(map(_said, turns[:limit])),
+        tuple(map(asdict, children)), tuple(map(asdict, parents)),
+        next=f"t{turns[limit - 1].id}" if len(turns) > limit else None,
+        notes=tuple(Note("note", "subagent", then=command("show", edge.child_session_id)) for edge in children),
+    )  # fmt: skip
 
 
-def _said(found: Transcript) -> list[SaidLine]:
-    return [
-        SaidLine(
-            f"t{turn.id}", turn.at, turn.role, "hidden" if turn.hidden_by else "", turn.content, turn.origin,
-            turn.untrusted, turn.hidden_by, turn.metadata.get("delegated_to"),
-        )
-        for turn in found.turns
-    ]  # fmt: skip
+def _said(turn: StoredTurn) -> SaidLine:
+    return SaidLine(
+        f"t{turn.id}", turn.at, turn.role, "hidden" if turn.hidden_by else "", turn.content, turn.origin, turn.untrusted,
+        turn.hidden_by, turn.metadata.get("delegated_to"),
+    )  # fmt: skip
 
 
 def origin_told(row: StoredMemory | StoredTurn) -> str:
@@ -319,5 +309,4 @@ SHOW = Operation(
         ("show t345 --theme marketing", "turn 345"),
         ("show 20261116_0712_ab12", "what was said in a session that `list sessions` names"),
     ),
-    rows=(EventRow, SaidLine, RejectedItem),
 )  # fmt: skip

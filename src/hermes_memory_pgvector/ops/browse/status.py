@@ -41,7 +41,6 @@ class JournalLine:
     records: int = column("records", right=True, default=0)
     bytes: int = column("size", right=True, default=0, show=amounts.size)
     oldest_age_seconds: float = column("oldest", default=0.0, show=amounts.seconds)
-    writer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +84,6 @@ class FleetFacts(Facts):
     exit_code: int = aside(0)
 
 
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """What the database says, all in one transaction."""
-
-    document: Mapping[str, Any]
-    marks: Mapping[str, int]
-    objection: str
-    differs: str
-
-
 def status(memory: Memory, *, fleet: bool, limit: int) -> StatusFacts | FleetFacts:
     """Everything that is known; without the database, what this home knows itself."""
     return _fleet(memory, limit) if fleet else _home(memory, limit)
@@ -102,77 +91,64 @@ def status(memory: Memory, *, fleet: bool, limit: int) -> StatusFacts | FleetFac
 
 def _home(memory: Memory, limit: int) -> StatusFacts:
     from hermes_memory_pgvector.embedding.configured import setting_fault
-    from hermes_memory_pgvector.ops import journals as journal_report
-    from hermes_memory_pgvector.ops import parts
+    from hermes_memory_pgvector.ops import belonging, journals, parts
+    from hermes_memory_pgvector.ops.setup.checks import difference
+    from hermes_memory_pgvector.store import watermarks
 
-    parsed, stored, problem = memory.parsed, None, None
+    settings, troubles = memory.parsed.settings, memory.parsed.troubles
+    stored: dict[str, Any] = {}
+    marks, objection, differs, problem = None, "", "", None
     try:
         with memory.reading() as connection:
-            stored = _read(memory, connection, parsed.settings, limit)
+            stored = _read(memory, connection, settings, limit)
+            marks = watermarks.read(connection, journals.writers(memory.home))
+            objection = belonging.objection(memory.home, settings, connection)
+            differs = difference(memory.home, settings, (stored["model"] or {}).get("name"))
     except MemoryPluginError as error:
         problem = error
-    report = journal_report.report(memory.home, dict(stored.marks) if stored else None)
-    document = stored.document if stored else {}
-    fault = setting_fault(memory.home, parsed.settings)
-    objection = stored.objection if stored else ""
-    held = parsed.settings.hold or objection
-    differs = "" if stored is None or fault else stored.differs
-    notes = [
-        *_more(document, limit), *_kept_out(memory),
-        *_faults(parsed.troubles, parsed.settings, objection, problem, differs, fault),
-        *journal_report.oddities(report),
-    ]  # fmt: skip
+    report = journals.report(memory.home, marks)
+    fault = setting_fault(memory.home, settings)
+    differs = "" if fault else differs
+    notes = (
+        *_more(stored, limit), *_kept_out(memory),
+        *_faults(troubles, settings, objection, problem, differs, fault),
+        *journals.oddities(report),
+    )  # fmt: skip
+    waiting = [each for each in report.writers if each.records and marks is not None]
     return StatusFacts(
-        str(memory.home), parts.describe_database(memory.home, parsed.settings), **_told(document),
-        waits=_waits(report, is_known=stored is not None),
-        themes=tuple(ThemeCount(**each) for each in document.get("themes", ())),
+        str(memory.home), parts.describe_database(memory.home, settings), **_told(stored),
+        waits=_waits(report, is_known=marks is not None),
+        themes=tuple(ThemeCount(**each) for each in stored.get("themes", ())),
         journals=tuple(
-            JournalLine(each.process, each.records, each.bytes, each.oldest_age_seconds, each.writer)
-            for each in report.writers if each.records and stored is not None
+            JournalLine(each.process, each.records, each.bytes, each.oldest_age_seconds) for each in waiting
         ),
-        processes=tuple(map(of_file, report.processes)), stored=document or None,
+        processes=tuple(map(of_file, report.processes)), stored=stored or None,
         journal={**report.totals(), "writers": [asdict(each) for each in report.writers]},
-        embedding=parts.describe_embedder(memory.home, parsed.settings), configuration=tuple(parsed.troubles),
-        held=held or None, model_differs=differs or None, error=str(problem) if problem else None,
-        notes=tuple(notes),
-        exit_code=(1 if isinstance(problem, Held) else 2) if problem else 1 if objection else 0,
+        embedding=parts.describe_embedder(memory.home, settings), configuration=tuple(troubles),
+        held=settings.hold or objection or None, model_differs=differs or None, error=str(problem) if problem else None,
+        notes=notes, exit_code=(1 if isinstance(problem, Held) else 2) if problem else 1 if objection else 0,
     )  # fmt: skip
 
 
-def _read(memory: Memory, connection: Connection, settings: Settings, limit: int) -> _Stored:
+def _read(memory: Memory, connection: Connection, settings: Settings, limit: int) -> dict[str, Any]:
+    """What the database says."""
     from hermes_memory_pgvector.config.home import home_id
-    from hermes_memory_pgvector.ops import belonging as journal_database
-    from hermes_memory_pgvector.ops import journals as journal_report
-    from hermes_memory_pgvector.ops.setup.checks import difference
-    from hermes_memory_pgvector.store import (
-        dead_letters,
-        expiry,
-        hidden,
-        overview,
-        vectors,
-        watermarks,
-    )
+    from hermes_memory_pgvector.store import dead_letters, expiry, hidden, overview, vectors
     from hermes_memory_pgvector.store.models import current_model
 
     rules = expiry.Rules.of(settings, datetime.now(UTC)).of_home(home_id(memory.home), None)
     model = current_model(connection)
-    return _Stored(
-        {
-            **asdict(overview.contents(connection, limit)),
-            "server": asdict(overview.server_facts(connection)),
-            "model": None if model is None else asdict(model),
-            "vectors_pending": vectors.count(connection)[0],
-            "dead_letters": len(dead_letters.newest(connection, MOST_REJECTED)),
-            "expiring": [asdict(each) for each in expiry.due(connection, rules, SOON_DAYS)]
-            if not rules.is_empty
-            else [],
-            "hidden": dict(zip(("turns", "memories"), hidden.totals(connection), strict=True)),
-            "masked_secrets": overview.masked_secrets(connection),
-        },
-        watermarks.read(connection, journal_report.writers(memory.home)),
-        journal_database.objection(memory.home, settings, connection),
-        difference(memory.home, settings, None if model is None else model.name),
-    )
+    expiring = [] if rules.is_empty else expiry.due(connection, rules, SOON_DAYS)
+    return {
+        **asdict(overview.contents(connection, limit)),
+        "server": asdict(overview.server_facts(connection)),
+        "model": None if model is None else asdict(model),
+        "vectors_pending": vectors.count(connection)[0],
+        "dead_letters": len(dead_letters.newest(connection, MOST_REJECTED)),
+        "expiring": [asdict(each) for each in expiring],
+        "hidden": dict(zip(("turns", "memories"), hidden.totals(connection), strict=True)),
+        "masked_secrets": overview.masked_secrets(connection),
+    }
 
 
 def _told(stored: Mapping[str, Any]) -> dict[str, str]:
@@ -240,9 +216,9 @@ def _faults(
     if problem is not None:
         yield Note("problem", f"database: {problem}", "to check everything", command("doctor"))
     if differs:
-        text = f"{differs}: its new rows wait for vectors, and recall falls back to keywords for some or all rows"
         from hermes_memory_pgvector.ops.setup.checks import remedy
 
+        text = f"{differs}: its new rows wait for vectors, and recall falls back to keywords for some or all rows"
         hint = "set embed_model to the database's model, or change that for everybody"
         yield Note("problem", text, hint, command(*remedy(settings)))
     if fault:
@@ -250,8 +226,7 @@ def _faults(
 
 
 def _fleet(memory: Memory, limit: int) -> FleetFacts:
-    from hermes_memory_pgvector.ops import journals as journal_report
-    from hermes_memory_pgvector.ops import parts
+    from hermes_memory_pgvector.ops import journals, parts
     from hermes_memory_pgvector.store import processes
 
     where = parts.describe_database(memory.home, memory.parsed.settings)
@@ -259,7 +234,7 @@ def _fleet(memory: Memory, limit: int) -> FleetFacts:
         with memory.reading() as connection:
             found = [of_row(each) for each in processes.listed(connection, MOST_PROCESSES)]
     except MemoryPluginError as error:
-        local = tuple(map(of_file, journal_report.report(memory.home, None).processes))
+        local = tuple(map(of_file, journals.report(memory.home, None).processes))
         notes = (Note("problem", f"database: {error}", "these are the processes of this home alone"),)
         return FleetFacts(where, f"{len(local)} of this home at work", local, str(error), notes, 2)
     ended = [each for each in found if each.ended_at is not None]
@@ -286,5 +261,4 @@ STATUS = Operation(
         ("status --limit 5 --json", "for a script"),
     ),
     aliases={"stats": {}},
-    rows=(ThemeCount, ProcessLine),
 )  # fmt: skip

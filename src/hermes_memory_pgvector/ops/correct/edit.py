@@ -6,7 +6,6 @@ from typing import Final
 
 from hermes_memory_pgvector.errors import CareError
 from hermes_memory_pgvector.ops.correct.changing import (
-    ChangedEntry,
     Correction,
     Drafter,
     Rewording,
@@ -56,5 +55,4 @@ EDIT: Final = Operation(
     ),
     group="correct",
     changes=True,
-    rows=(ChangedEntry,),
 )  # fmt: skip

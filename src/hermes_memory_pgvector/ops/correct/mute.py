@@ -229,5 +229,4 @@ MUTE = Operation(
     ),
     group="correct",
     changes=True,
-    rows=(NamedRow,),
 )  # fmt: skip

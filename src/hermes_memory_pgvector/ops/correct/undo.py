@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from hermes_memory_pgvector.errors import CareError, UsageError
 from hermes_memory_pgvector.ops.correct.changing import (
     Background,
-    ChangedEntry,
     Correction,
     Drafter,
     Rewording,
@@ -152,5 +151,4 @@ UNDO: Final = Operation(
     ),
     group="correct",
     changes=True,
-    rows=(ChangedEntry,),
 )  # fmt: skip

@@ -229,5 +229,4 @@ RECALL = Operation(
         ("recall SKF-6203 --scope all --kind memories", "an exact token, in every theme"),
         ("recall 'deploy' --since 2026-11-01 --context", "recent turns, with those around them"),
     ),
-    rows=(HitLine,),
 )  # fmt: skip

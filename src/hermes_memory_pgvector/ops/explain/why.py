@@ -233,5 +233,4 @@ WHY: Final = Operation(
         ("why --query 'when do we ship'", "which rows answer that, and why in this order"),
         ("why m12 --query 'when do we ship'", "what keeps memory 12 out of that answer"),
     ),
-    rows=(GivenAnswer, GivenHit, ReasonedHit),
 )  # fmt: skip

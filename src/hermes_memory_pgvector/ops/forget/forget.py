@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from hermes_memory_pgvector.errors import UsageError
-from hermes_memory_pgvector.ops.memory import Memory, NamedRow
+from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal import parse
 from hermes_memory_pgvector.terminal.operation import Facts, Operation, Option, Plan
 from hermes_memory_pgvector.terminal.parse import RecordName
@@ -90,5 +90,4 @@ FORGET: Final = Operation(
     group="erase",
     changes=True,
     aliases={"prune": {"expired": True}, "cleanup": {}, "scan": {"secrets": True}},
-    rows=(NamedRow,),
 )  # fmt: skip

@@ -230,5 +230,4 @@ CONFIG: Final = Operation(
     ),
     group="set up",
     on_page=False,
-    rows=(SettingLine,),
 )  # fmt: skip

@@ -81,10 +81,10 @@ ORDER BY 1;
 -- The sessions of one theme or of all, last used first, before a place.
 --
 -- theme: null for all; since, before, before_id: null for open, the place itself is not included.
-SELECT found.theme, found.session_id, found.turns, found.first_at, found.last_at, found.parent_session_id, found.begins_with,
+SELECT found.session_id, found.theme, found.turns, found.last_at,
        (SELECT count(*) FROM conversations AS turn
         WHERE turn.agent_identity = found.theme AND turn.session_id = found.session_id AND turn.metadata ? 'delegated_to'),
-       found.last_id
+       found.begins_with, found.first_at, found.parent_session_id, found.last_id
 FROM (SELECT theme FROM hermes_themes WHERE %(theme)s::text IS NULL OR theme = %(theme)s::text) AS known
 CROSS JOIN LATERAL (
     SELECT * FROM hermes_sessions AS session
