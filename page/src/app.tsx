@@ -51,6 +51,15 @@ function Page() {
     if (before.current !== shown) main.current?.focus({ preventScroll: false });
     before.current = shown;
   }, [shown]);
+  useEffect(() => {
+    const jump = (event: KeyboardEvent) => {
+      if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || (event.target as Element).closest?.("input, textarea, select, dialog")) return;
+      event.preventDefault();
+      document.querySelector<HTMLInputElement>(".pgv-root input[type=search]")?.focus();
+    };
+    addEventListener("keydown", jump);
+    return () => removeEventListener("keydown", jump);
+  }, []);
   const finish = (text: string, plan: Plan | null, asked: Wanted | null) => {
     setSaid({ text, back: backOf(asked, plan) });
     setWanted(null);
@@ -69,7 +78,7 @@ function Page() {
         <nav className="pgv-tabs" aria-label="Views of the memory">
           {VIEWS.map(([value, name]) => <a key={value} href={to({ view: value })} aria-current={value === view ? "page" : undefined}>{name}</a>)}
         </nav>
-        <QuickSearch theme={theme} />
+        {view === "search" ? null : <QuickSearch theme={theme} />}
         <button type="button" className="pgv-button" onClick={() => setAdding(true)}>Add a memory…</button>
       </div>
       {said ? (
@@ -135,16 +144,6 @@ function Trust({ activity }: { activity: Activity }) {
 
 function QuickSearch({ theme }: { theme: string }) {
   const [text, setText] = useState("");
-  const field = useRef<HTMLInputElement>(null);
-  useEffect(() => {
-    const jump = (event: KeyboardEvent) => {
-      if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || (event.target as Element).closest?.("input, textarea, select, dialog")) return;
-      event.preventDefault();
-      field.current?.focus();
-    };
-    addEventListener("keydown", jump);
-    return () => removeEventListener("keydown", jump);
-  }, []);
   const search = (event: FormEvent) => {
     event.preventDefault();
     if (text.trim()) go({ view: "search", q: text.trim(), theme });
@@ -152,7 +151,7 @@ function QuickSearch({ theme }: { theme: string }) {
   const label = theme ? `Search ${plainly(theme)}` : "Search memories and turns";
   return (
     <form className="pgv-quick" onSubmit={search} role="search">
-      <input ref={field} className="pgv-input" type="search" value={text} onChange={(event) => setText(event.target.value)} aria-label={label} placeholder={`${label}  ( / )`} maxLength={2000} />
+      <input className="pgv-input" type="search" value={text} onChange={(event) => setText(event.target.value)} aria-label={label} placeholder={`${label}  ( / )`} maxLength={2000} />
     </form>
   );
 }

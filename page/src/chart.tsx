@@ -3,9 +3,6 @@ import type { Day } from "./api";
 import { count, day } from "./words";
 import { h, memo } from "./sdk";
 
-const WIDTH = 280;
-const HEIGHT = 90;
-const LEFT = 30;
 const STACKS = [["memories", "pgv-fill"], ["turns", "pgv-fill-hollow"]] as const;
 
 /** A round number that nothing exceeds. */
@@ -19,34 +16,30 @@ export const Chart = memo(({ days }: { days: Day[] }) => {
   const best = days.reduce((high, each) => (total(each) > total(high) ? each : high), days[0]!);
   if (!total(best)) return <p className="pgv-faint">Nothing came in during these two weeks.</p>;
   const top = ceiling(total(best));
-  const step = (WIDTH - LEFT) / days.length;
   const said = `today ${count(total(days[days.length - 1]!))}, most ${count(total(best))} on ${day(best.day)}`;
   return (
     <figure className="pgv-chart">
-      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT + 14}`} role="img" aria-label={`Stored per day: ${said}`}>
-        {[0, 0.5, 1].map((share) => (
-          <g key={share}>
-            <line x1={LEFT} x2={WIDTH} y1={HEIGHT - share * (HEIGHT - 8)} y2={HEIGHT - share * (HEIGHT - 8)} className="pgv-axis" />
-            <text x={LEFT - 4} y={HEIGHT - share * (HEIGHT - 8) + 3} textAnchor="end" className="pgv-axis-text">{count(share * top)}</text>
-          </g>
-        ))}
-        {days.map((each, place) => {
-          let base = HEIGHT;
-          return (
-            <g key={each.day}>
-              <title>{`${day(each.day)}: ${STACKS.map(([name]) => `${count(each[name])} ${name}`).join(", ")}`}</title>
-              <rect x={LEFT + place * step} y="0" width={step} height={HEIGHT} className="pgv-hover" />
-              {STACKS.map(([name, className]) => {
-                const height = ((HEIGHT - 8) * each[name]) / top;
-                base -= height;
-                return <rect key={name} x={LEFT + (place + 0.14) * step} y={base} width={step * 0.72} height={height} className={className} />;
-              })}
-            </g>
-          );
-        })}
-        <text x={LEFT} y={HEIGHT + 12} className="pgv-axis-text">{day(days[0]!.day)}</text>
-        <text x={WIDTH} y={HEIGHT + 12} textAnchor="end" className="pgv-axis-text">{day(days[days.length - 1]!.day)}</text>
-      </svg>
+      <div className="pgv-plot">
+        <div className="pgv-axis-y" aria-hidden="true">{[1, 0.5, 0].map((share) => <span key={share}>{count(share * top)}</span>)}</div>
+        <svg viewBox={`0 0 ${days.length} 100`} preserveAspectRatio="none" role="img" aria-label={`Stored per day: ${said}`}>
+          {[0, 50, 100].map((y) => <line key={y} x1="0" x2={days.length} y1={y} y2={y} className="pgv-axis" />)}
+          {days.map((each, place) => {
+            let base = 100;
+            return (
+              <g key={each.day}>
+                <title>{`${day(each.day)}: ${STACKS.map(([name]) => `${count(each[name])} ${name}`).join(", ")}`}</title>
+                <rect x={place} y="0" width="1" height="100" className="pgv-hover" />
+                {STACKS.map(([name, className]) => {
+                  const height = (100 * each[name]) / top;
+                  base -= height;
+                  return <rect key={name} x={place + 0.14} y={base} width="0.72" height={height} className={className} />;
+                })}
+              </g>
+            );
+          })}
+        </svg>
+        <div className="pgv-axis-x" aria-hidden="true"><span>{day(days[0]!.day)}</span><span>{day(days[days.length - 1]!.day)}</span></div>
+      </div>
       <figcaption className="pgv-chart-said">
         {STACKS.map(([name, className]) => (
           <span key={name} className="pgv-legend">

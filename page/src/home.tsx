@@ -3,42 +3,43 @@ import type { Activity, Listed, Row, SessionRow, ThemeRow } from "./api";
 import type { Ask } from "./change";
 import { Chart } from "./chart";
 import { useLoad } from "./load";
-import { Empty, Stored, Time, Trouble, Waiting } from "./parts";
+import { Empty, Read, Stored, Time } from "./parts";
 import { to } from "./place";
 import { RowLine } from "./rows";
 import { count, counted, signed } from "./words";
 import { h, useState } from "./sdk";
 
 const EVERY = 5000;
+const LATEST = 6;
 const MANY = 1000;
 
 export function HomeView({ ask, version }: { ask: Ask; version: number }) {
-  const query = { limit: 6, version };
-  const memories = useLoad<Listed<Row>>("list", { what: "memories", limit: query.limit }, { every: EVERY, version });
-  const sessions = useLoad<Listed<SessionRow>>("list", { what: "sessions", limit: query.limit }, { every: EVERY, version });
+  const memories = useLoad<Listed<Row>>("list", { what: "memories", limit: LATEST }, { every: EVERY, version });
+  const sessions = useLoad<Listed<SessionRow>>("list", { what: "sessions", limit: LATEST }, { every: EVERY, version });
   const activity = useLoad<Activity>("activity", {}, { every: 12 * EVERY, version });
   const themes = useLoad<Listed<ThemeRow>>("list", { what: "themes", limit: MANY }, { every: 6 * EVERY, version });
   return (
     <div className="pgv-home">
       <section className="pgv-card">
         <div className="pgv-head"><h2 className="pgv-h2">Latest memories</h2><a href={to({ view: "all" })}>All of them</a></div>
-        {memories.data?.rows.length ? <ul className="pgv-rows">{memories.data.rows.map((row) => <RowLine key={row.id} row={row} ask={ask} />)}</ul>
-          : memories.data ? <Empty title="No memories yet"><p>Agents save them with their memory tool; “Add a memory” puts one in now.</p></Empty>
-          : memories.error ? <Trouble error={memories.error} reload={memories.reload} /> : <Waiting what="the memories" />}
+        <Read found={memories} what="the memories">
+          {({ rows }) => rows.length ? <ul className="pgv-rows">{rows.map((row) => <RowLine key={row.id} row={row} ask={ask} />)}</ul>
+            : <Empty title="No memories yet"><p>Agents save them with their memory tool; “Add a memory” puts one in now.</p></Empty>}
+        </Read>
       </section>
       <div className="pgv-stack">
         <section className="pgv-card">
           <h2 className="pgv-h2">Latest conversations</h2>
-          {sessions.data ? sessions.data.rows.length ? <SessionList sessions={sessions.data.rows} /> : <Empty title="No conversations yet" /> : <Waiting what="the conversations" />}
+          <Read found={sessions} what="the conversations">{({ rows }) => rows.length ? <SessionList sessions={rows} /> : <Empty title="No conversations yet" />}</Read>
         </section>
         <section className="pgv-card">
           <h2 className="pgv-h2">Stored in the last two weeks</h2>
-          {activity.data ? <Chart days={activity.data.days} /> : <Waiting what="the last days" />}
+          <Read found={activity} what="the last days">{({ days }) => <Chart days={days} />}</Read>
         </section>
       </div>
       <section className="pgv-card pgv-wide">
         <h2 className="pgv-h2">Themes</h2>
-        {themes.data ? <Themes themes={themes.data.rows} /> : themes.error ? <Trouble error={themes.error} /> : <Waiting what="the themes" />}
+        <Read found={themes} what="the themes">{({ rows }) => <Themes themes={rows} />}</Read>
       </section>
     </div>
   );

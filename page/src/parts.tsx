@@ -1,4 +1,6 @@
 // Small parts that every view uses.
+import { usePages, type Loaded } from "./load";
+import type { Given, Listed } from "./api";
 import { ago, when } from "./words";
 import { Fragment, h, useEffect, useRef, useState, type Node, type Props } from "./sdk";
 
@@ -92,12 +94,24 @@ export function Waiting({ what }: { what: string }) {
   return <p className="pgv-waiting" role="status">Reading {what}…</p>;
 }
 
-export function More({ more, busy }: { more: (() => void) | null; busy: boolean }) {
-  if (!more) return null;
+/** What has been read, or why it has not; what is shown stays while it is read again. */
+export function Read<T>({ found, what, children, back }: { found: Loaded<T>; what: string; children: (data: T) => Node; back?: Node }) {
+  if (found.error && !found.data) return <Trouble error={found.error} reload={found.reload}>{back}</Trouble>;
+  return found.data ? <Fragment>{children(found.data)}</Fragment> : <Waiting what={what} />;
+}
+
+/** A list in pages, one below the other. */
+export function Pages<T>({ query, what, empty, children }: { query: Given; what: string; empty: Node; children: (rows: T[]) => Node }) {
+  const found = usePages<T>("list", query, (document: Listed<T>) => document.rows);
+  return <Read found={found} what={what}>{(rows) => rows.length ? <Fragment>{children(rows)}<More found={found} /></Fragment> : empty}</Read>;
+}
+
+export function More({ found: { error, more, busy } }: { found: Loaded<unknown> & { more: (() => void) | null; busy: boolean } }) {
   return (
-    <p className="pgv-more">
-      <button type="button" className="pgv-button" onClick={more} disabled={busy}>{busy ? "Reading…" : "Show more"}</button>
-    </p>
+    <Fragment>
+      {error ? <Trouble error={error} /> : null}
+      {more ? <p className="pgv-more"><button type="button" className="pgv-button" onClick={more} disabled={busy}>{busy ? "Reading…" : "Show more"}</button></p> : null}
+    </Fragment>
   );
 }
 

@@ -18,12 +18,6 @@ export function go(place: Record<string, string | number | null | undefined>): v
   location.hash = to(place);
 }
 
-/** Go there without a step back, for what changes while somebody types. */
-export function become(place: Record<string, string | number | null | undefined>): void {
-  history.replaceState(history.state, "", to(place));
-  dispatchEvent(new Event("hashchange"));
-}
-
 export function usePlace(): Place {
   const [hash, setHash] = useState(location.hash);
   useEffect(() => {

@@ -1,11 +1,11 @@
 // Memories and turns: lists with a choice of several, and everything about one of them.
 import { change, type Added, type EventRow, type Listed, type Refusal, type Row, type Shown, type ThemeRow } from "./api";
 import { edit, forget, hide, show, undo, type Ask } from "./change";
-import { useLoad, usePages } from "./load";
-import { Dialog, Empty, Fact, More, Origin, Stored, Time, Trouble, Waiting } from "./parts";
+import { useLoad } from "./load";
+import { Dialog, Empty, Fact, Origin, Pages, Read, Stored, Time, Trouble } from "./parts";
 import { to } from "./place";
 import { count, counted } from "./words";
-import { Fragment, h, useState, type FormEvent } from "./sdk";
+import { Fragment, h, useState, type FormEvent, type Props } from "./sdk";
 
 const SHORT = 400;
 const FILES: Record<string, string> = { memory: "MEMORY.md", user: "USER.md" };
@@ -14,27 +14,24 @@ export const whose = (row: { kind: string; whose: string }) => (row.kind === "me
 
 /** A page of rows after the other, and what can be done with those that are chosen. */
 export function Rows({ query, ask, empty }: { query: Record<string, string>; ask: Ask; empty: string }) {
-  const found = usePages<Row>("list", { limit: 20, ...query }, (document: Listed<Row>) => document.rows);
   const [chosen, setChosen] = useState<string[]>([]);
-  if (found.error && !found.data) return <Trouble error={found.error} reload={found.reload} />;
-  if (!found.data) return <Waiting what="the rows" />;
-  if (!found.data.length) return <Empty title={empty} />;
-  const shown = chosen.filter((id) => found.data!.some((row) => row.id === id));
-  const turn = (id: string) => setChosen(shown.includes(id) ? shown.filter((each) => each !== id) : [...shown, id]);
+  const turn = (id: string) => setChosen(chosen.includes(id) ? chosen.filter((each) => each !== id) : [...chosen, id]);
   return (
-    <Fragment>
-      {shown.length ? (
-        <div className="pgv-chosen" role="toolbar" aria-label="What to do with the chosen rows">
-          <strong role="status">{counted(shown.length, "row")} chosen</strong>
-          <button type="button" className="pgv-button" onClick={() => ask(hide(shown))}>Hide…</button>
-          <button type="button" className="pgv-button" onClick={() => ask(forget({ ids: shown }, counted(shown.length, "row")))}>Forget…</button>
-          <button type="button" className="pgv-plain" onClick={() => setChosen([])}>Choose none</button>
-        </div>
-      ) : null}
-      <ul className="pgv-rows">{found.data.map((row) => <RowLine key={row.id} row={row} ask={ask} chosen={shown.includes(row.id)} onChoose={() => turn(row.id)} />)}</ul>
-      {found.error ? <Trouble error={found.error} /> : null}
-      <More more={found.more} busy={found.busy} />
-    </Fragment>
+    <Pages<Row> query={{ limit: 20, ...query }} what="the rows" empty={<Empty title={empty} />}>
+      {(rows) => (
+        <Fragment>
+          {chosen.length ? (
+            <div className="pgv-chosen" role="toolbar" aria-label="What to do with the chosen rows">
+              <strong role="status">{counted(chosen.length, "row")} chosen</strong>
+              <button type="button" className="pgv-button" onClick={() => ask(hide(chosen))}>Hide…</button>
+              <button type="button" className="pgv-button" onClick={() => ask(forget({ ids: chosen }, counted(chosen.length, "row")))}>Forget…</button>
+              <button type="button" className="pgv-plain" onClick={() => setChosen([])}>Choose none</button>
+            </div>
+          ) : null}
+          <ul className="pgv-rows">{rows.map((row) => <RowLine key={row.id} row={row} ask={ask} chosen={chosen.includes(row.id)} onChoose={() => turn(row.id)} />)}</ul>
+        </Fragment>
+      )}
+    </Pages>
   );
 }
 
@@ -59,10 +56,11 @@ export function RowLine({ row, ask, chosen, onChoose }: { row: Row; ask: Ask; ch
   );
 }
 
-export function RowButtons({ row, ask }: { row: { id: string; kind: string; content: string; hidden_by?: number | null; session_id?: string | null }; ask: Ask }) {
+export function RowButtons({ row, ask, children }: Props<{ row: { id: string; kind: string; content: string; hidden_by?: number | null; session_id?: string | null }; ask: Ask }>) {
   const [isEditing, setEditing] = useState(false);
   return (
     <div className="pgv-hit-foot">
+      {children}
       {row.session_id && row.kind === "turn" ? <a href={to({ view: "session", session: row.session_id, turn: row.id })}>Open the conversation</a> : null}
       {row.kind === "memory" ? <button type="button" className="pgv-plain" onClick={() => setEditing(true)}>Edit…</button> : null}
       <button type="button" className="pgv-plain" onClick={() => ask(row.hidden_by ? show(row.id, `Bring ${row.id} back?`) : hide([row.id]))}>{row.hidden_by ? "Bring back…" : "Hide…"}</button>
@@ -117,10 +115,11 @@ export function AddDialog({ theme, onClose, onDone }: { theme: string; onClose: 
 }
 
 export function RowView({ id, ask }: { id: string; ask: Ask }) {
-  const found = useLoad<Shown>("show", { name: id });
-  if (found.error) return <Trouble error={found.error} reload={found.reload}><p><a href={to({})}>Back to the memories</a></p></Trouble>;
-  if (!found.data) return <Waiting what={id} />;
-  const row = found.data;
+  const back = <p><a href={to({})}>Back to the memories</a></p>;
+  return <Read found={useLoad<Shown>("show", { name: id })} what={id} back={back}>{(row) => <OneRow row={row} ask={ask} />}</Read>;
+}
+
+function OneRow({ row, ask }: { row: Shown; ask: Ask }) {
   return (
     <section className="pgv-card">
       <div className="pgv-head"><h2 className="pgv-h2">{row.kind === "memory" ? "Memory" : "Turn"} {row.id}</h2></div>

@@ -24,9 +24,8 @@ const react = (sdk?.React ?? { Component: Object }) as typeof ReactTypes;
 
 export const fetchJSON = (path: string, init?: RequestInit) => sdk.fetchJSON(path, init);
 export const h = react.createElement;
-export const { Fragment, Component, memo, useCallback, useEffect, useId, useMemo, useRef, useState } = react;
+export const { Fragment, Component, memo, useCallback, useEffect, useMemo, useRef, useState } = react;
 
 export type Node = ReactTypes.ReactNode;
 export type Props<T = object> = T & { children?: Node };
 export type FormEvent = ReactTypes.FormEvent;
-export type ChangeEvent = ReactTypes.ChangeEvent<HTMLInputElement & HTMLSelectElement>;

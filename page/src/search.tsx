@@ -2,7 +2,7 @@
 import type { Found, Hit, Reasons } from "./api";
 import type { Ask } from "./change";
 import { useLoad } from "./load";
-import { Empty, Origin, Stored, Time, Trouble, Waiting } from "./parts";
+import { Empty, Origin, Read, Stored, Time, Trouble, Waiting } from "./parts";
 import { go, to, type Place } from "./place";
 import { RowButtons, whose } from "./rows";
 import { percent } from "./words";
@@ -32,18 +32,20 @@ export function SearchView({ place, ask, version }: { place: Place; ask: Ask; ve
 
 function Results({ query, theme, ask }: { query: string; theme: string; ask: Ask }) {
   const found = useLoad<Found>("recall", theme ? { query, theme, limit: 10 } : { query, scope: "all", limit: 10 });
-  if (found.error) return <Trouble error={found.error} reload={found.reload} />;
-  if (!found.data) return <Waiting what="what recall finds" />;
   return (
-    <Fragment>
-      {found.data.degraded ? <p className="pgv-note">{found.data.degraded}</p> : null}
-      {found.data.results.length ? <ul className="pgv-rows">{found.data.results.map((hit) => <HitLine key={hit.id} hit={hit} query={query} ask={ask} />)}</ul> : (
-        <Empty title="Nothing is found">
-          <p>{found.data.note ?? "No row is near enough, and none has the words."}</p>
-          {theme ? <p><a href={to({ view: "search", q: query })}>Search all themes</a></p> : null}
-        </Empty>
+    <Read found={found} what="what recall finds">
+      {({ degraded, results, note }) => (
+        <Fragment>
+          {degraded ? <p className="pgv-note">{degraded}</p> : null}
+          {results.length ? <ul className="pgv-rows">{results.map((hit) => <HitLine key={hit.id} hit={hit} query={query} ask={ask} />)}</ul> : (
+            <Empty title="Nothing is found">
+              <p>{note ?? "No row is near enough, and none has the words."}</p>
+              {theme ? <p><a href={to({ view: "search", q: query })}>Search all themes</a></p> : null}
+            </Empty>
+          )}
+        </Fragment>
       )}
-    </Fragment>
+    </Read>
   );
 }
 
@@ -60,9 +62,8 @@ function HitLine({ hit, query, ask }: { hit: Hit; query: string; ask: Ask }) {
         <span className="pgv-faint">{hit.score === null ? "by its words" : `similarity ${hit.score.toFixed(2)}`}</span>
       </p>
       <p className="pgv-text"><Stored text={hit.content.slice(0, SHORT)} />{hit.content.length > SHORT ? " …" : ""}</p>
-      <p><button type="button" className="pgv-plain" aria-expanded={open} onClick={() => setOpen(!open)}>Why this hit</button></p>
       {open ? <Why hit={hit} query={query} /> : null}
-      <RowButtons row={hit} ask={ask} />
+      <RowButtons row={hit} ask={ask}><button type="button" className="pgv-plain" aria-expanded={open} onClick={() => setOpen(!open)}>Why this hit</button></RowButtons>
     </li>
   );
 }

@@ -2,12 +2,12 @@
 import type { EventRow, HiddenRule, Listed, Said, Session, SessionRow, ThemeRow } from "./api";
 import { forget, show, type Ask } from "./change";
 import { useLoad, usePages } from "./load";
-import { Empty, Fact, More, Origin, Stored, Time, Trouble, Waiting } from "./parts";
+import { Empty, Fact, More, Origin, Pages, Stored, Time, Trouble, Waiting } from "./parts";
 import { to, type Place } from "./place";
 import { Events, RowButtons, Rows } from "./rows";
 import { SessionList } from "./home";
 import { count, counted } from "./words";
-import { Fragment, h, useEffect, useRef } from "./sdk";
+import { h, useEffect, useRef } from "./sdk";
 
 const TABS: [string, string][] = [["memories", "Memories"], ["turns", "Turns"], ["sessions", "Conversations"], ["events", "History"], ["hidden", "Hidden"]];
 
@@ -35,50 +35,34 @@ export function ThemeView({ place, ask, version }: { place: Place; ask: Ask; ver
       <nav className="pgv-tabs" aria-label="Parts of this theme">
         {TABS.map(([value, name]) => <a key={value} href={to({ view: "theme", theme, tab: value })} aria-current={value === tab ? "page" : undefined}>{name}</a>)}
       </nav>
-      {tab === "sessions" ? <Sessions key={version} theme={theme} /> : tab === "events" ? <History key={version} theme={theme} ask={ask} /> : tab === "hidden" ? <Hidden key={version} theme={theme} ask={ask} />
-        : <Rows key={`${tab} ${version}`} query={{ what: tab, theme }} ask={ask} empty={tab === "turns" ? "No turns: what is said in a chat of this theme appears here" : "No memories: agents save them with their memory tool"} />}
+      <Tab key={`${tab} ${version}`} tab={tab} theme={theme} ask={ask} />
     </section>
   );
 }
 
-function Sessions({ theme }: { theme: string }) {
-  const found = usePages<SessionRow>("list", { what: "sessions", theme }, (document: Listed<SessionRow>) => document.rows);
-  if (found.error && !found.data) return <Trouble error={found.error} reload={found.reload} />;
-  if (!found.data) return <Waiting what="the conversations" />;
-  if (!found.data.length) return <Empty title="No conversations" />;
-  return <Fragment><SessionList sessions={found.data} /><More more={found.more} busy={found.busy} /></Fragment>;
+function Tab({ tab, theme, ask }: { tab: string; theme: string; ask: Ask }) {
+  const query = { what: tab, theme };
+  if (tab === "sessions") return <Pages<SessionRow> query={query} what="the conversations" empty={<Empty title="No conversations" />}>{(rows) => <SessionList sessions={rows} />}</Pages>;
+  if (tab === "events") return <Pages<EventRow> query={query} what="the history" empty={<Empty title="No history"><p>What happens to memories is kept here, and can be undone.</p></Empty>}>{(rows) => <Events events={rows} ask={ask} />}</Pages>;
+  if (tab === "hidden") return <Pages<HiddenRule> query={query} what="what is hidden" empty={<Empty title="Nothing is hidden"><p>A hidden row is kept, and recall does not find it.</p></Empty>}>{(rows) => <Hidden rules={rows} ask={ask} />}</Pages>;
+  return <Rows query={query} ask={ask} empty={tab === "turns" ? "No turns: what is said in a chat of this theme appears here" : "No memories: agents save them with their memory tool"} />;
 }
 
-function History({ theme, ask }: { theme: string; ask: Ask }) {
-  const found = usePages<EventRow>("list", { what: "events", theme }, (document: Listed<EventRow>) => document.rows);
-  if (found.error && !found.data) return <Trouble error={found.error} reload={found.reload} />;
-  if (!found.data) return <Waiting what="the history" />;
-  if (!found.data.length) return <Empty title="No history"><p>What happens to memories is kept here, and can be undone.</p></Empty>;
-  return <Fragment><Events events={found.data} ask={ask} /><More more={found.more} busy={found.busy} /></Fragment>;
-}
-
-function Hidden({ theme, ask }: { theme: string; ask: Ask }) {
-  const found = usePages<HiddenRule>("list", { what: "hidden", theme }, (document: Listed<HiddenRule>) => document.rows);
-  if (found.error && !found.data) return <Trouble error={found.error} reload={found.reload} />;
-  if (!found.data) return <Waiting what="what is hidden" />;
-  if (!found.data.length) return <Empty title="Nothing is hidden"><p>A hidden row is kept, and recall does not find it.</p></Empty>;
+function Hidden({ rules, ask }: { rules: HiddenRule[]; ask: Ask }) {
   return (
-    <Fragment>
-      <ul className="pgv-rows">
-        {found.data.map((each) => (
-          <li key={each.id} className="pgv-row">
-            <p className="pgv-hit-head">
-              <span>rule {each.id}</span><strong>{each.rule}</strong><span>by {each.actor}</span><Time at={each.at} /><span>{each.what}</span>
-              <span>{[each.turns ? counted(each.turns, "turn") : "", each.memories ? counted(each.memories, "memory", "memories") : ""].filter(Boolean).join(", ")}</span>
-              <button type="button" className="pgv-plain" onClick={() => ask(show(String(each.id), `Bring back what rule ${each.id} hides?`))}>Bring back…</button>
-            </p>
-            {each.reason ? <p className="pgv-faint"><Stored text={each.reason} /></p> : null}
-            {each.content ? <p className="pgv-text"><Stored text={each.content} /></p> : null}
-          </li>
-        ))}
-      </ul>
-      <More more={found.more} busy={found.busy} />
-    </Fragment>
+    <ul className="pgv-rows">
+      {rules.map((each) => (
+        <li key={each.id} className="pgv-row">
+          <p className="pgv-hit-head">
+            <span>rule {each.id}</span><strong>{each.rule}</strong><span>by {each.actor}</span><Time at={each.at} /><span>{each.what}</span>
+            <span>{[each.turns ? counted(each.turns, "turn") : "", each.memories ? counted(each.memories, "memory", "memories") : ""].filter(Boolean).join(", ")}</span>
+            <button type="button" className="pgv-plain" onClick={() => ask(show(String(each.id), `Bring back what rule ${each.id} hides?`))}>Bring back…</button>
+          </p>
+          {each.reason ? <p className="pgv-faint"><Stored text={each.reason} /></p> : null}
+          {each.content ? <p className="pgv-text"><Stored text={each.content} /></p> : null}
+        </li>
+      ))}
+    </ul>
   );
 }
 
@@ -110,7 +94,7 @@ export function SessionView({ place, ask }: { place: Place; ask: Ask }) {
           </li>
         ))}
       </ol>
-      <More more={found.more} busy={found.busy} />
+      <More found={found} />
     </section>
   );
 }
