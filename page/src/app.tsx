@@ -131,6 +131,7 @@ function Strip({ status, lost }: { status: Status | null; lost: string }) {
         {activity.data ? <Trust activity={activity.data} /> : null}
       </p>
       {lost ? <p>{lost}</p> : null}
+      {known.error ? <p className="pgv-faint">{known.database}</p> : null}
       <Notes notes={bad} />
     </section>
   );

@@ -17,7 +17,7 @@ def test_every_turn_is_told_once_even_if_it_is_committed_late(database: Database
         psycopg.connect(database.runtime_dsn, autocommit=True) as quick,
     ):
         quick.execute(SAY, ("market", "before"))
-        everything, garden = Tail(reader), Tail(reader, "garden")
+        everything, garden = Tail(reader), Tail(reader, theme="garden")
         assert everything.look(reader) == []
         slow.execute(SAY, ("market", "slow"))
         quick.execute(SAY, ("garden", "quick"))
