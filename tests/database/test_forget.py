@@ -209,12 +209,16 @@ def test_a_text_that_came_by_every_door_is_forgotten_and_stays_forgotten(home: H
     assert home.stored.memories("hermes") == [("memory", "Wifi is hummingbird")]
     assert {content for _, _, content in home.stored.turns("marketing")} >= {OTHER, "Somebody else waits beside it"}
 
-    # All that is left is the host's own, and it is said how to delete that.
+    # All that is left is the host's own, and it is said how to delete that; what libraries say is nobody's memory.
+    library = home.folder / "checkpoints" / "libraries-3.11-x.sock"
+    library.mkdir(parents=True)
+    (library / "words.txt").write_text(CANARY, encoding="utf-8")
     passed = home.commands.call("forget", "--verify", receipt, "--match", CANARY, "--json")
     assert [(each["ours"], each["remedy"]) for each in passed.json["places"] if each["found"]] == [
         (False, "hermes sessions delete s9")
     ]
     assert passed.code == 3
+    shutil.rmtree(library)
     assert home.commands.call("forget", "--verify", receipt).code == 0
 
     # The old journals again, as after a restored backup; old exports; what the host's own store still has.

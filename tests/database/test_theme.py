@@ -128,7 +128,7 @@ def test_what_cannot_be_done_is_said(agent_home: AgentHome, database: Database, 
     assert commands.call("theme", "rename", "sales", "trading", "--execute").code == 0
     again = commands.call("theme", "merge", "sales", "trading")
     assert again.code == 1
-    assert "merged into 'trading'" in again.err
+    assert "is called 'trading' now" in again.err
     assert "merged into 'trading'" in commands.call("theme", "rename", "marketing", "sales").err
 
 

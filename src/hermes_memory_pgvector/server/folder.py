@@ -244,6 +244,8 @@ class PostgresFolder:
                 stale.unlink()
         with contextlib.suppress(OSError):
             directory.rmdir()
+            if directory.parent.name == PERSONAL_NAME:
+                directory.parent.rmdir()
 
     # -- passwords
 

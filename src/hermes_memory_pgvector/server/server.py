@@ -10,7 +10,6 @@ import contextlib
 import errno
 import logging
 import os
-import select
 import shutil
 import signal
 import tempfile
@@ -20,11 +19,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+import psycopg
 from psycopg import pq
 from psycopg.conninfo import make_conninfo
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import DeadlineExceeded, ServerError
+from hermes_memory_pgvector.errors import ServerError
 from hermes_memory_pgvector.server.accounts import account_for, executable_by, take_over_data
 from hermes_memory_pgvector.server.binaries import Binaries, find_binaries, initialise, installed_binaries
 from hermes_memory_pgvector.server.folder import PostgresFolder, Postmaster, restorable, ticks
@@ -413,18 +413,11 @@ class _Step:
 
 def _accepts_login(dsn: str, deadline: Deadline) -> bool:
     """Whether the password is right; later connections report any other problem."""
-    connection = pq.PGconn.connect_start(dsn.encode())
     try:
-        state = connection.connect_poll()
-        while state in (pq.PollingStatus.READING, pq.PollingStatus.WRITING):
-            reads = [connection.socket] if state == pq.PollingStatus.READING else []
-            writes = [connection.socket] if state == pq.PollingStatus.WRITING else []
-            if not any(select.select(reads, writes, [], deadline.remaining())):
-                raise DeadlineExceeded("The embedded Postgres did not answer in time")
-            state = connection.connect_poll()
-        return b"password authentication failed" not in connection.error_message
-    finally:
-        connection.finish()
+        psycopg.connect(dsn, connect_timeout=max(2, int(deadline.remaining()))).close()
+    except psycopg.OperationalError as error:
+        return "password authentication failed" not in str(error)
+    return True
 
 
 @contextlib.contextmanager

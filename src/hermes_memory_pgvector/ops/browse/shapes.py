@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector.terminal import amounts
 from hermes_memory_pgvector.terminal.operation import column
+from hermes_memory_pgvector.values import Kind
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.store.browse import Row
@@ -26,9 +27,10 @@ class StoredRow:
     id: str = column("id")
     ts: datetime | None = column("when (UTC)")
     agent_identity: str = column("theme")
-    whose: str = column("whose", show=lambda whose: FILES.get(whose, whose))
+    told_whose: str = column("whose", is_aside=True)
     state: str = column("state", rare=True)
     content: str = column("text", text=True)
+    whose: str = ""
     kind: str = ""
     session_id: str | None = None
     origin: str = ""
@@ -124,8 +126,9 @@ def row_of(row: Row) -> StoredRow:
         "" if row.origin in (row.whose, *USUAL_ORIGINS) or row.untrusted else row.origin.replace("_", " "),
     ]
     return StoredRow(
-        name_of(row.kind, row.id), row.at, row.theme, row.whose, ", ".join(filter(None, states)), row.content,
-        row.kind.value, row.session_id, row.origin, row.untrusted, row.hidden_by, row.home_id,
+        name_of(row.kind, row.id), row.at, row.theme,
+        FILES[row.whose] if row.kind is Kind.MEMORY else row.whose, ", ".join(filter(None, states)), row.content,
+        row.whose, row.kind.value, row.session_id, row.origin, row.untrusted, row.hidden_by, row.home_id,
     )  # fmt: skip
 
 

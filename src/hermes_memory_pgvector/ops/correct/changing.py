@@ -109,7 +109,7 @@ class Drafter:
 
     def plan(self, *, executed: bool, notes: Sequence[Note] = ()) -> Correction:
         """It as an answer."""
-        files = [Note("note", "file", str(path)) for path in self.exchanges]
+        files = [Note("note", f"file: {path}") for path in self.exchanges]
         return Correction(
             "change", "changed", {"memories": self.memories}, self.changes, executed, [*files, *notes], self.left,
             theme=self.theme, remove=self.texts("-"), restore=self.texts("+"),

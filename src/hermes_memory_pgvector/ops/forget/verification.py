@@ -170,9 +170,9 @@ def _is_in_payload(payload: bytes, wanted: _Wanted) -> bool:
 def _files(home: Path) -> Iterator[Path]:
     """The files in the plugin's folder of a home, without those of the server and of other programs' libraries."""
     folder = data_folder(home)
-    server = PostgresFolder(folder).data
+    shelter = PostgresFolder(folder).data.parent
     for path in folder.rglob("*") if folder.is_dir() else ():
-        if path.is_file() and not path.is_symlink() and not path.is_relative_to(server):
+        if path.is_file() and not path.is_symlink() and not path.is_relative_to(shelter):
             yield path
 
 

@@ -47,7 +47,7 @@ def theme(memory: Memory, *, what: str, old: str | None, new: str | None, execut
         else []
     )
     return Plan(
-        f"{what} {old} to {new}",
+        f"{what} {old} to {new}, with",
         f"{what}d, {old} to {new}",
         counts,
         executed=execute,
@@ -64,9 +64,6 @@ def _check(connection: Connection, what: str, old: str, new: str) -> None:
     if old == new:
         raise ConfigError("the two themes are the same")
     there = theme_names(connection)
-    gone_to = merging.alias_of(connection, old)
-    if old not in there and gone_to is not None:
-        raise ConfigError(f"theme {old!r} was merged into {gone_to!r} already")
     known_themes.require(connection, old)
     beyond = merging.alias_of(connection, new)
     if beyond is not None and beyond != old:
