@@ -248,7 +248,7 @@ def test_up_asks_for_the_password_of_your_own_postgres(database_owner: tuple[str
         [PROGRAM, "up", "--dsn", owner],
         environment={**commands.environment, "COLUMNS": "100", "TERM": "xterm"},
         folder=commands.folder,
-        answers={"Password for ": f"{password}\n", "dashboard? [Y/n] ": "n\n"},
+        answers={"Password for ": f"{password}\n"},
     )
     assert done.code == 0, done.shown
     assert password not in done.shown

@@ -26,7 +26,6 @@ LATER = "How deep is the old well near the chapel of our village?"
 IN_OWN_NAMESPACE = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
 EARLY = "Who carved the wooden eagle above the door of the school?"
 UNHEARD = "Which colour has the ribbon on the mayor's hat this year?"
-TAB_QUESTION = "tab of hermes' dashboard? [Y/n] "
 USERS = {"root": (), "normal": IN_OWN_NAMESPACE} if os.geteuid() == 0 else {"normal": ()}
 
 
@@ -65,8 +64,7 @@ class Newcomer:
         """`python3 start.py …` on a terminal."""
         command: list[str | Path] = [*self.become, BASE, self.folder / "clone" / "start.py", *arguments]
         environment = self.environment if has_hermes else {**self.environment, "PATH": os.defpath}
-        answers = {TAB_QUESTION: "\n"}
-        return on_terminal(command, environment=environment, folder=self.folder, answers=answers)
+        return on_terminal(command, environment=environment, folder=self.folder)
 
     def ask(self, question: str) -> str:
         """One chat."""
@@ -114,8 +112,7 @@ def test_from_a_clone_to_an_agent_that_remembers_whatever_becomes_of_its_environ
     assert agreed.code == 0, agreed.shown
     assert "Talk to your agent" in agreed.shown
     assert newcomer.provider == "pgvector"
-    assert agreed.shown.count(TAB_QUESTION) == 1
-    assert yaml.safe_load(newcomer.config.read_text(encoding="utf-8"))["plugins"]["enabled"] == ["pgvector"]
+    assert "/n]" not in agreed.shown, "nothing is asked"
     assert newcomer.ask(QUESTION) == ANSWER
     after = [path.name for path in newcomer.site.iterdir() if path.name != "__pycache__"]
     assert sorted(after) == before, "nothing is installed into hermes' own environment"

@@ -11,7 +11,8 @@ import yaml
 from hermes_memory_pgvector.config.home import home_id, homes_of, root_of
 from hermes_memory_pgvector.config.settings_file import current_provider
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.ops.setup import uninstall
+from hermes_memory_pgvector.ops.memory import memory_of
+from hermes_memory_pgvector.ops.setup.uninstall import uninstall
 from testing.command import Commands
 
 
@@ -28,10 +29,10 @@ def make_home(path: Path) -> Path:
     return path
 
 
-def purge(home: Path) -> uninstall.Removal:
-    plan = uninstall.plan(home, purge=True)
-    plan.execute()
-    return plan
+def purge(home: Path) -> list[str]:
+    """Take it out for good; what stays."""
+    plan = uninstall(memory_of(home), purge=True, execute=True)
+    return [note.text for note in plan.notes]
 
 
 def test_what_lies_beside_a_home_in_a_folder_called_profiles_is_left_alone(tmp_path: Path) -> None:
@@ -55,10 +56,10 @@ def test_a_folder_of_our_name_that_is_not_ours_stays(tmp_path: Path) -> None:
     clone = root / "profiles" / "coder" / "pgvector"
     clone.mkdir(parents=True)
     (clone / "Makefile").write_text("", encoding="utf-8")
-    plan = purge(root)
+    stays = purge(root)
     assert not (root / "pgvector").exists()
     assert (clone / "Makefile").exists()
-    assert any(str(clone) in line for line in plan.stays)
+    assert any(str(clone) in line for line in stays)
 
 
 @pytest.mark.parametrize("link", ["profiles/work", "profiles"])
@@ -67,11 +68,11 @@ def test_a_profile_behind_a_link_is_another_installations(tmp_path: Path, link: 
     behind = make_home(other if link.endswith("work") else other / "work")
     (root / link).parent.mkdir(exist_ok=True)
     (root / link).symlink_to(other)
-    plan = purge(root)
+    stays = purge(root)
     assert not (root / "pgvector").exists()
     assert (behind / "pgvector" / "home-id").exists()
     assert current_provider(behind) == "pgvector"
-    assert any(str(behind) in line for line in plan.stays)
+    assert any(str(behind) in line for line in stays)
     purge(root / "profiles" / "work")
     assert not (behind / "pgvector").exists(), "whoever names it means it"
 
@@ -88,8 +89,8 @@ def test_data_on_another_disk_is_refused_before_anything_changes(tmp_path: Path)
     disk = (home / "pgvector").rename(tmp_path / "disk")
     (home / "pgvector").symlink_to(disk)
     with pytest.raises(ConfigError, match=r"is a link to .*nothing was changed"):
-        uninstall.plan(home, purge=True)
-    uninstall.plan(home, purge=False).execute()
+        uninstall(memory_of(home), purge=True, execute=False)
+    uninstall(memory_of(home), purge=False, execute=True)
     assert current_provider(home) == ""
     assert (disk / "home-id").exists()
 

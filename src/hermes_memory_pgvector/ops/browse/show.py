@@ -247,8 +247,8 @@ def _session(connection: Connection, name: str, theme: str | None, page: str | N
 
 def _said(turn: StoredTurn) -> SaidLine:
     return SaidLine(
-        f"t{turn.id}", turn.at, turn.role, "hidden" if turn.hidden_by else "", turn.content, turn.origin, turn.untrusted,
-        turn.hidden_by, turn.metadata.get("delegated_to"),
+        f"t{turn.id}", turn.at, turn.role, "hidden" if turn.hidden_by else "", turn.content, turn.origin,
+        turn.untrusted, turn.hidden_by, turn.metadata.get("delegated_to"),
     )  # fmt: skip
 
 

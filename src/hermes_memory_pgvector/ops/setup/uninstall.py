@@ -51,49 +51,28 @@ class Step:
     run: Callable[[], object] = aside()
 
 
-@dataclass(frozen=True, slots=True)
-class Removal:
-    """Everything to do, in order, and what is left afterwards."""
-
-    steps: tuple[Step, ...]
-    stays: tuple[str, ...]
-    users: tuple[str, ...]
-    """Processes that use the memory now."""
-
-    def execute(self) -> None:
-        """Do it, step by step; ConfigError while a process would bring back what is removed."""
-        if self.users:
-            raise ConfigError(f"{', '.join(self.users)} still uses this memory; stop it first, nothing was changed")
-        for step in self.steps:
-            step.run()
-
-
 def uninstall(memory: Memory, *, purge: bool, execute: bool) -> Plan:
-    """What would be done, or what was."""
-    found = plan(memory.home, purge=purge)
-    if execute:
-        found.execute()
-    using = (
-        [] if execute else [Note("warning", f"{user} still uses this memory; stop it first") for user in found.users]
-    )
-    stays = [Note("note", f"stays: {each}") for each in found.stays]
-    return Plan("do", "done", {"steps": len(found.steps)}, found.steps, executed=execute, notes=(*using, *stays))
-
-
-def plan(home: Path, *, purge: bool) -> Removal:
-    """What to do in all homes of the installation; changes nothing. ConfigError for what cannot be carried out."""
+    """What would be done in all homes of the installation, or what was."""
     from hermes_memory_pgvector.ops.journals import users_of
 
-    root = root_of(home)
-    linked = [each for each in homes_of(home) if each not in (home, root) and _is_elsewhere(each, root)]
-    homes = [each for each in homes_of(home) if each not in linked]
+    root = root_of(memory.home)
+    linked = [each for each in homes_of(memory.home) if each not in (memory.home, root) and _is_elsewhere(each, root)]
+    homes = [each for each in homes_of(memory.home) if each not in linked]
     if purge:
         _check_links(homes)
     kinds = (_detach, _forget_settings, _stop, _delete) if purge else (_detach, _stop)
-    steps = tuple(step for kind in kinds for each in homes for step in kind(each))
-    users = tuple(user for each in homes for user in users_of(each))
-    elsewhere = (f"{each}: it leads to {each.resolve()}; to take that one out, name its home" for each in linked)
-    return Removal(steps, (*_stays(homes, purge=purge), *elsewhere), users)
+    steps = [step for kind in kinds for each in homes for step in kind(each)]
+    stays = [*_stays(homes, purge=purge)]
+    stays += [f"{each}: it leads to {each.resolve()}; to take that one out, name its home" for each in linked]
+    users = [user for each in homes for user in users_of(each)]
+    if execute and users:
+        # A process would bring back what is removed.
+        raise ConfigError(f"{', '.join(users)} still uses this memory; stop it first, nothing was changed")
+    for step in steps if execute else ():
+        step.run()
+    notes = [Note("warning", f"{user} still uses this memory; stop it first") for user in users]
+    notes += [Note("note", f"stays: {each}") for each in stays]
+    return Plan("do", "done", {"steps": len(steps)}, steps, executed=execute, notes=notes)
 
 
 def _is_elsewhere(profile: Path, root: Path) -> bool:
