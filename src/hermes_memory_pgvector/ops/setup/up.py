@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError, Held, MemoryPluginError, SchemaError, UsageError
 from hermes_memory_pgvector.ops import belonging, migration, new_settings, parts, password, profiles
 from hermes_memory_pgvector.ops.memory import Memory
-from hermes_memory_pgvector.ops.setup import demonstration, doctor, host_python, login, plugin_folder
+from hermes_memory_pgvector.ops.setup import demonstration, doctor, host_python, plugin_folder
 from hermes_memory_pgvector.ops.setup.checks import Finding, examine
 from hermes_memory_pgvector.ops.setup.host_python import HostPython
 from hermes_memory_pgvector.terminal import progress, sink
@@ -37,20 +38,8 @@ if TYPE_CHECKING:
 SERVER_SECONDS: Final = 180.0
 STOP_SECONDS: Final = 60.0
 CONNECT_SECONDS: Final = 10.0
+PASSWORD_BYTES: Final = 24
 Notes = Iterator[Note]
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What the operator has asked for."""
-
-    dsn: str | None
-    runtime_role: str | None
-    hermes_python: Path | None
-    all_profiles: bool
-    own_database: bool
-    yes: bool
-    settings: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +48,8 @@ class Target:
 
     admin_dsn: str
     role: str
-    new_login: login.Login | None = None
-    """Chosen because the operator gave --dsn; written to the settings once the role exists."""
+    password: str | None = None
+    """Of the role, because the operator gave --dsn; written to the settings once the role exists."""
     is_ready: bool = False
     """The schema is already up to date, so no owner's login is needed."""
 
@@ -87,21 +76,22 @@ class SetUp(Facts):
 
 
 def up(
-    memory: Memory, *, stop: bool, embed_url: str | None, embed_model: str | None,
+    memory: Memory, *, stop: bool, own_database: bool, embed_url: str | None, embed_model: str | None,
     embed_key_env: str | None, **given: Any,
 ) -> Facts | Course:  # fmt: skip
     """Each step with a line of its own; at the end all checks and a first recall."""
-    named = {"embed_url": embed_url, "embed_model": embed_model, "embed_api_key_env": embed_key_env}
-    wish = Wish(**given, settings={name: value for name, value in named.items() if value is not None})
-    home = root_of(memory.home) if wish.all_profiles else memory.home
+    home = root_of(memory.home) if given["all_profiles"] else memory.home
     if stop:
         return _stopped(home)
-    if wish.own_database and (wish.all_profiles or wish.dsn or root_of(home) == home):
+    if own_database and (given["all_profiles"] or given["dsn"] or root_of(home) == home):
         raise UsageError("--own-database is for one profile: name its home, and neither --all-profiles nor --dsn")
-    if wish.own_database:
-        wish.settings["own_server"] = True
     check_makeable(home)
-    return Course(_Setup(home, wish).steps())
+    named = {
+        "embed_url": embed_url, "embed_model": embed_model, "embed_api_key_env": embed_key_env,
+        "own_server": own_database or None,
+    }  # fmt: skip
+    settings = {name: value for name, value in named.items() if value is not None}
+    return Course(_Setup(home, **given, settings=settings).steps())
 
 
 def _stopped(home: Path) -> Stopped:
@@ -120,7 +110,12 @@ class _Setup:
     """Setting up one home, and with --all-profiles those below it."""
 
     home: Path
-    wish: Wish
+    dsn: str | None
+    runtime_role: str | None
+    hermes_python: Path | None
+    all_profiles: bool
+    yes: bool
+    settings: dict[str, Any]
     changed: list[str] = field(default_factory=list)
     host: HostPython | None = None
     wanted: migration.Wanted | None = None
@@ -129,12 +124,12 @@ class _Setup:
         """All steps in order."""
         from hermes_memory_pgvector.ops.carry.import_ import offer
 
-        home, wish = self.home, self.wish
+        home = self.home
         yield f"Setting up the memory of {home}"
         home.mkdir(parents=True, exist_ok=True)
         for trouble in load(home).troubles:
             raise ConfigError(f"{trouble}; fix it, then run this again")
-        homes = [home, *(profiles.below(home) if wish.all_profiles else ())]
+        homes = [home, *(profiles.below(home) if self.all_profiles else ())]
         before = {each: _server_in_use(each) for each in homes}
         yield from self._settings()
         yield from self._libraries()
@@ -155,7 +150,7 @@ class _Setup:
         yield Note("ok" if code == 0 else "problem", f"{'doctor':<17} {doctor.summary(findings)}")
         # A script that reads JSON imports for itself.
         for each in homes if code == 0 and not sink.is_document() else ():
-            yield from offer(each, yes=wish.yes)
+            yield from offer(each, yes=self.yes)
         is_done = not (self.wanted and self.wanted.problem) and (self.host is None or self.host.sees_package)
         notes = tuple(_next(home, self.host, code))
         code = code or (0 if is_done else WORK_REMAINS)
@@ -164,8 +159,8 @@ class _Setup:
 
     def _settings(self) -> Notes:
         """Write the settings given on the command line; a profile takes over those of the database it shares."""
-        changed = new_settings.save(self.home, self.wish.settings) if self.wish.settings else []
-        if not self.wish.dsn:
+        changed = new_settings.save(self.home, self.settings) if self.settings else []
+        if not self.dsn:
             changed += profiles.join(self.home)
         if changed:
             self.changed += changed
@@ -173,29 +168,29 @@ class _Setup:
 
     def _libraries(self) -> Notes:
         """Find the Python that runs hermes and put the libraries for it into the home."""
-        self.host = host_python.find(self.home, self.wish.hermes_python)
+        self.host = host_python.find(self.home, self.hermes_python)
         try:
             yield from host_python.carry(self.home, self.host)
         except ConfigError as error:
             # The database is worth having all the same; what is left to do is said at the end.
             yield Note("problem", str(error))
-        if self.wish.hermes_python is not None and self.host is not None:
+        if self.hermes_python is not None and self.host is not None:
             host_python.remember(self.home, self.host)
 
     def _database(self) -> Generator[Note, None, Target]:
         """Find or start the database."""
-        home, settings, role = self.home, load(self.home).settings, self.wish.runtime_role
-        if self.wish.dsn:
+        home, settings, role = self.home, load(self.home).settings, self.runtime_role
+        if self.dsn:
             from hermes_memory_pgvector.postgres.conninfo import brief
 
-            admin = password.complete(self.wish.dsn)
+            admin = password.complete(self.dsn)
             with progress.shown("your Postgres") as step:
-                chosen = login.choose(home, settings, admin, role)
+                role, own, is_others = _login(home, settings, admin, role)
                 step.said.append(brief(admin))
-            if chosen.replaces_password:
-                _confirm_password(chosen.role, yes=self.wish.yes)
+            if is_others:
+                _confirm_password(role, yes=self.yes)
             yield step.note
-            return Target(admin, chosen.role, new_login=chosen)
+            return Target(admin, role, own)
         if settings.hold:
             raise Held(settings.hold)
         if settings.dsn:
@@ -232,7 +227,7 @@ class _Setup:
             if not target.is_ready:
                 done = migration.apply(
                     target.admin_dsn, target.role, wanted.spec, adopt_model=settings.embed_model,
-                    role_password=target.new_login.password if target.new_login else None,
+                    role_password=target.password,
                 )  # fmt: skip
             step.said.append("tables made" if done and done.applied else "up to date")
             if done and done.adopted_memories + done.adopted_turns:
@@ -240,8 +235,8 @@ class _Setup:
             if wanted.spec is not None and not (done and done.kept_model):
                 step.said.append(f"{wanted.spec.name} ({wanted.spec.dim})")
         yield step.note
-        if target.new_login:
-            yield _saved_login(home, target.admin_dsn, target.new_login)
+        if target.password:
+            yield _saved_login(home, target.admin_dsn, target.role, target.password)
         for notice in done.notices if done else ():
             yield Note("note", notice)
         if done:
@@ -307,12 +302,36 @@ def _is_ready(home: Path, settings: Settings) -> bool:
         return current_model(connection) is not None
 
 
-def _saved_login(home: Path, admin: str, new_login: login.Login) -> Note:
-    if login.save(home, admin, new_login):
-        return Note("ok", f"agents connect as {new_login.role}; its password is in {home / '.env'}")
+def _login(home: Path, settings: Settings, admin: str, wanted: str | None) -> tuple[str, str, bool]:
+    """The agents' role, its password, and whether that would replace one that others may be using."""
+    from hermes_memory_pgvector.config.home import home_id
+    from hermes_memory_pgvector.postgres.conninfo import has_role, may_connect, user_of, with_login
+
+    known = settings_file.dotenv(home).get(settings_file.PASSWORD_VARIABLE, "")
+    before = user_of(settings.dsn) if settings.dsn else ""
+    is_reusable = known and before and wanted in (None, before)
+    if is_reusable and may_connect(with_login(admin, before, known), CONNECT_SECONDS):
+        return before, known, False
+    new = known if known and before == wanted else secrets.token_urlsafe(PASSWORD_BYTES)
+    is_there = has_role(admin, wanted or migration.DEFAULT_ROLE, CONNECT_SECONDS)
+    if wanted or not is_there:
+        return wanted or migration.DEFAULT_ROLE, new, is_there
+    # Another home may be using that role; a new password would lock it out.
+    return f"{migration.DEFAULT_ROLE}_{home_id(home)[:8]}", new, False
+
+
+def _saved_login(home: Path, admin: str, role: str, word: str) -> Note:
+    """Write the agents' login to the settings, or the administrator's where that does not work."""
+    from hermes_memory_pgvector.postgres.conninfo import may_connect, with_login
+
+    own = with_login(admin, role, word)
+    works = may_connect(own, CONNECT_SECONDS)
+    new_settings.save_dsn(home, own if works else admin)
+    if works:
+        return Note("ok", f"agents connect as {role}; its password is in {home / '.env'}")
     return Note(
         "warning",
-        f'role "{new_login.role}" could not be created or cannot log in: agents use the login given with --dsn',
+        f'role "{role}" could not be created or cannot log in: agents use the login given with --dsn',
         "to separate them later: hermes-pgvector migrate --admin-dsn OWNER_DSN --runtime-role ROLE, then set dsn",
     )
 
