@@ -175,7 +175,8 @@ def _row(shown: Shown) -> RowFacts:
     return RowFacts(
         "memory" if isinstance(row, StoredMemory) else "turn", shown.name, row.theme, content=row.content,
         hidden_by=row.hidden_by, metadata=dict(row.metadata), origin=row.origin, untrusted=row.untrusted,
-        home_id=row.home_id, told_origin=origin_told(row), notes=tuple(_advice(shown)), history=tuple(map(event_of, shown.history)),
+        home_id=row.home_id, told_origin=origin_told(row), notes=tuple(_advice(shown)),
+        history=tuple(map(event_of, shown.history)),
         vector={"model": shown.model, "vectors": shown.vectors, "state": _vector_state(shown)}, **own,
     )  # fmt: skip
 
