@@ -6,7 +6,6 @@ Every operation is a command, which takes `--hermes-home --json --color --help`,
 from __future__ import annotations
 
 import argparse
-import re
 import shutil
 import sys
 import textwrap
@@ -67,16 +66,13 @@ def add_global(parser: argparse.ArgumentParser, *, is_root: bool = False) -> Non
 
 
 class HelpFormatter(argparse.HelpFormatter):
-    """Help that fits the terminal; the lines of examples and of the list of commands stay as they are."""
+    """Help that fits the terminal; examples and the list of commands stay as they are."""
 
     def __init__(self, prog: str, width: int | None = None) -> None:
-        width = width or min(HELP_WIDTH, max(60, shutil.get_terminal_size((80, 24)).columns - 2))
-        super().__init__(prog, max_help_position=26, width=width)
+        super().__init__(prog, max_help_position=26, width=width or _room())
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        if "\n" not in text:
-            return super()._fill_text(text, width, indent)
-        return "\n".join(line for given in text.splitlines() for line in _hanging(given, width, indent)) + "\n"
+        return f"{text}\n" if "\n" in text else super()._fill_text(text, width, indent)
 
 
 class Commands(argparse._SubParsersAction):  # type: ignore[type-arg]
@@ -164,7 +160,7 @@ def add_commands(
         same = [name for name, stands_for in entry.aliases.items() if not stands_for]
         listed: dict[str, Any] = {"help": entry.help} if entry.is_listed else {}
         sub = actions.add_parser(
-            entry.name, **listed, description=entry.help[:1].upper() + entry.help[1:] + ".", aliases=same
+            entry.name, **listed, description=f"{entry.help[:1].upper()}{entry.help[1:]}.", aliases=same
         )
         _declare(sub, entry, run, examples(parser.prog, entry.examples))
         for name, stands_for in entry.aliases.items():
@@ -241,9 +237,13 @@ def _first_page(program: str, entries: Sequence[Operation], first: Sequence[str]
 
 
 def _list(entries: Iterable[Operation], width: int, room: int = 0) -> Iterator[str]:
-    room = room or min(HELP_WIDTH, max(60, shutil.get_terminal_size((80, 24)).columns - 2))
     for each in entries:
-        yield from _hanging(f"    {each.name:<{width}}{each.help}", room, "")
+        begun = f"    {each.name:<{width}}"
+        yield from textwrap.wrap(begun + each.help, room or _room(), subsequent_indent=" " * len(begun))
+
+
+def _room() -> int:
+    return min(HELP_WIDTH, max(60, shutil.get_terminal_size((80, 24)).columns - 2))
 
 
 def _declare(parser: argparse.ArgumentParser, operation: Operation, run: Run, epilog: str | None) -> None:
@@ -291,11 +291,3 @@ def _synonym(program: str, given: str, known: Mapping[str, Any]) -> str:
     meant = SYNONYMS.get(given.casefold(), "")
     first = meant.partition(" ")[0]
     return f"; it is: {program} {meant}" if first.startswith("--") or first in known else ""
-
-
-def _hanging(line: str, width: int, indent: str) -> list[str]:
-    """A line of a list, wrapped so that its second column stays one."""
-    found = re.match(r" +\S+(?: \([^)]*\))? {2,}", line)
-    if found is None or len(line) <= width:
-        return [indent + line]
-    return textwrap.wrap(line, width, initial_indent=indent, subsequent_indent=indent + " " * found.end())
