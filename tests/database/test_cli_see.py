@@ -229,10 +229,11 @@ def test_following_begins_with_the_last_rows_and_ends_cleanly(commands: Commands
     assert (done.code, done.out, done.err) == (0, "", "")
 
 
-def test_json_has_the_keys_of_the_reference(commands: Commands) -> None:
-    told = re.search(r"`why` without a\s+question prints ([^.]+)\.", page("docs/reference/json.md").text)
+@pytest.mark.parametrize("words", [("why",), ("list",), ("status",), ("recall", "prices"), ("doctor",)], ids=" ".join)
+def test_json_has_the_keys_of_the_reference(commands: Commands, words: tuple[str, ...]) -> None:
+    told = re.search(rf"^\| `{words[0]}` \| (.+) \|$", page("docs/reference/json.md").text, re.MULTILINE)
     assert told is not None
-    assert set(commands.call("why", "--theme", "market", "--json").json) == set(re.findall(r"`(\w+)`", told[1]))
+    assert set(commands.call(*words, "--json").json) == set(re.findall(r"`(\w+)`", told[1]))
 
 
 def test_what_a_command_would_ignore_is_refused_also_for_scripts(commands: Commands) -> None:

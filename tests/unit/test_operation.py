@@ -125,15 +125,6 @@ def test_a_request_that_nothing_answers_has_its_status() -> None:
     assert ask([], "GET", "list", words="away")[0] == 503
 
 
-def test_operations_describe_themselves() -> None:
-    status, document = ask([], "GET", "operations")
-    assert status == 200
-    first, second = document["operations"]
-    assert (first["name"], first["method"], second["method"]) == ("list", "GET", "POST")
-    assert [each["name"] for each in first["options"]] == ["limit", "since", "loud", "words"]
-    assert [each["name"] for each in second["options"]] == ["words", "execute"]
-
-
 def test_a_plan_is_done_only_as_it_was_shown() -> None:
     stored = ["a", "b"]
     status, shown = ask(stored, "POST", "remove", words=["a"])

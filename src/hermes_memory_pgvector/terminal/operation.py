@@ -36,7 +36,6 @@ OK, BAD, MISSING, CHANGED, UNAVAILABLE = 200, 400, 404, 409, 503
 MOST_CHARS: Final = 4000
 """No value in a request is longer."""
 DIGEST_CHARS: Final = 32
-LIST: Final = "operations"
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,12 +305,10 @@ def plain(value: Any) -> Any:
 def answer(
     operations: Sequence[Operation], subject: Any, method: str, name: str, parameters: Mapping[str, Any]
 ) -> tuple[int, Any]:
-    """A status and a document: `GET operations` lists them, `GET` or `POST` with a name asks for one.
+    """A status and a document, for `GET` or `POST` with the name of an operation.
 
     Whoever confirms a plan sends back the `digest` of its dry run, so that what is done is what was shown.
     """
-    if (method, name) == ("GET", LIST):
-        return OK, {"operations": [_described(each) for each in operations if each.on_page]}
     found = next((each for each in operations if each.name == name and each.on_page), None)
     if found is None or found.method != method:
         return MISSING, {"detail": "There is nothing here."}
@@ -352,27 +349,6 @@ def _asked(operation: Operation, subject: Any, parameters: Mapping[str, Any]) ->
 def _digest(planned: Any) -> str:
     text = json.dumps(planned, sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_CHARS]
-
-
-def _described(operation: Operation) -> dict[str, Any]:
-    return {
-        "name": operation.name,
-        "help": operation.help,
-        "group": operation.group,
-        "method": operation.method,
-        "options": [
-            {
-                "name": each.key,
-                "help": each.help,
-                "choices": list(each.choices),
-                "is_flag": each.is_flag,
-                "many": each.many,
-                "required": each.required,
-            }
-            for each in operation.all_options
-            if each.on_page
-        ],
-    }
 
 
 def _is_storable(text: str) -> bool:

@@ -20,7 +20,7 @@ FAILED: Final = 500
 def answer(home: Path, method: str, name: str, parameters: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
     """A status and a document; an error is a sentence under "detail", and says nothing of what was stored."""
     try:
-        if name != operation.LIST and not access.is_set_up(home):
+        if not access.is_set_up(home):
             return operation.UNAVAILABLE, {"detail": operation.sentence(ServerError(access.NO_MEMORY)), "set_up": False}
         status, document = operation.answer(OPERATIONS, access.memory_of(home), method, name, parameters)
         if method == "POST" and status == operation.OK:
