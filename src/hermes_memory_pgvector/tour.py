@@ -114,7 +114,7 @@ def _page(*, opens: bool) -> Generator[Note | str, None, Toured]:
         server = PageServer(home, "127.0.0.1", 0)
         try:
             for served in serving(server, opens=opens):
-                yield Note("ok", f"The memory page, in your browser: {served.url}", served.advice)
+                yield Note("ok", f"The memory page: {served.url}", served.advice)
         finally:
             server.server_close()
     took = time.perf_counter() - started
@@ -245,13 +245,13 @@ TRY: Final = Operation(
     "try",
     "take a short tour that leaves nothing behind",
     (
-        Option("--ui", "the memory page of what the tour writes, in your browser", is_flag=True),
+        Option("--ui", "serve the memory page of what the tour writes", is_flag=True),
         Option("--open", "with the page: open your browser", is_flag=True),
     ),
     tour,
     (
         ("try", "a few seconds, in a temporary home"),
-        ("try --ui", "the memory page of what the tour wrote, in your browser"),
+        ("try --ui --open", "the memory page of what the tour wrote, in your browser"),
     ),
     group="set up",
     on_page=False,

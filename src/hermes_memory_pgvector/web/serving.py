@@ -91,7 +91,7 @@ def _token(path: Path) -> str:
 
 UI: Final = Operation(
     "ui",
-    "open the memory page in a browser",
+    "serve the memory page for a browser on this machine",
     (
         Option("--listen", f"default: {DEFAULT}, any free port", parse.address, ("127.0.0.1", 0), metavar="HOST:PORT"),
         Option("--token-file", "a file with the token that opens the page, as often as needed", metavar="FILE"),
