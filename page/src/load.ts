@@ -16,15 +16,16 @@ interface State<T> {
   error: Refusal | null;
 }
 
-export function useLoad<T>(name: string, query: Given = {}, options: { every?: number; when?: boolean; version?: number } = {}): Loaded<T> {
-  const { every = 0, when = true, version = 0 } = options;
+/** `limit` says how much of it: what is there already stays while more is read. */
+export function useLoad<T>(name: string, query: Given = {}, options: { every?: number; when?: boolean; version?: number; limit?: number } = {}): Loaded<T> {
+  const { every = 0, when = true, version = 0, limit } = options;
   const key = `${name} ${JSON.stringify(query)} ${location.search}`;
   const [state, setState] = useState<State<T>>({ key: "", data: null, error: null });
   const asked = useRef(0);
   const ask = useCallback(() => {
     if (!when) return Promise.resolve();
     const number = ++asked.current;
-    return read<T>(name, query).then(
+    return read<T>(name, { ...query, limit: limit ?? query.limit }).then(
       (data) => {
         if (number === asked.current) setState({ key, data, error: null });
       },
@@ -32,7 +33,7 @@ export function useLoad<T>(name: string, query: Given = {}, options: { every?: n
         if (number === asked.current) setState((before) => ({ key, data: before.key === key ? before.data : null, error }));
       },
     );
-  }, [key, when]);
+  }, [key, when, limit]);
   useEffect(() => {
     let timer = 0;
     let stopped = false;
@@ -56,43 +57,5 @@ export function useLoad<T>(name: string, query: Given = {}, options: { every?: n
     error: current ? state.error : null,
     waits: when && !(current && (state.data || state.error)),
     reload: () => void ask(),
-  };
-}
-
-/** Pages of a list, one below the other; `key` begins a new list. */
-export function usePages<T>(name: string, query: Given, rowsOf: (document: any) => T[]): Loaded<T[]> & { more: (() => void) | null; busy: boolean } {
-  const key = `${name} ${JSON.stringify(query)} ${location.search}`;
-  const [state, setState] = useState<{ key: string; rows: T[] | null; next: string | null; error: Refusal | null; busy: boolean }>({
-    key: "", rows: null, next: null, error: null, busy: false,
-  });
-  const asked = useRef(0);
-  const load = useCallback((page: string | null, before: T[]) => {
-    const number = ++asked.current;
-    setState((now) => ({ ...now, busy: true }));
-    read<{ next: string | null }>(name, { ...query, page }).then(
-      (document) => {
-        if (number === asked.current) setState({ key, rows: [...before, ...rowsOf(document)], next: document.next, error: null, busy: false });
-      },
-      (error: Refusal) => {
-        if (number === asked.current) setState((now) => ({ ...now, key, rows: now.key === key ? now.rows : null, error, busy: false }));
-      },
-    );
-  }, [key]);
-  useEffect(() => {
-    const timer = window.setTimeout(() => load(null, []), 0);
-    return () => {
-      asked.current++;
-      clearTimeout(timer);
-    };
-  }, [load]);
-  const current = state.key === key;
-  const { rows, next } = state;
-  return {
-    data: current ? rows : null,
-    error: current ? state.error : null,
-    waits: !(current && (rows || state.error)),
-    reload: () => load(null, []),
-    more: current && next && rows ? () => load(next, rows) : null,
-    busy: state.busy,
   };
 }

@@ -1,6 +1,6 @@
 // Small parts that every view uses.
-import { usePages, type Loaded } from "./load";
-import type { Given, Listed } from "./api";
+import { useLoad, type Loaded } from "./load";
+import type { Given, Listed, Refusal } from "./api";
 import { ago, when } from "./words";
 import { Fragment, h, useEffect, useRef, useState, type Node, type Props } from "./sdk";
 
@@ -10,6 +10,7 @@ const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f
 const JOINER = /^[\u200c\u200d\ufe00-\ufe0f]$/;
 // A text of nothing but hidden signs must not become a hundred thousand elements.
 const MOST_PARTS = 400;
+const MANY = 20;
 const VISIBLE_BEFORE = /[^\s!-~]$/u;
 
 /** Stored text where only plain text can stand: what would hide is shown by its number. */
@@ -100,19 +101,20 @@ export function Read<T>({ found, what, children, back }: { found: Loaded<T>; wha
   return found.data ? <Fragment>{children(found.data)}</Fragment> : <Waiting what={what} />;
 }
 
-/** A list in pages, one below the other. */
+/** A list, of which more is shown whenever somebody asks for it. */
 export function Pages<T>({ query, what, empty, children }: { query: Given; what: string; empty: Node; children: (rows: T[]) => Node }) {
-  const found = usePages<T>("list", query, (document: Listed<T>) => document.rows);
-  return <Read found={found} what={what}>{(rows) => rows.length ? <Fragment>{children(rows)}<More found={found} /></Fragment> : empty}</Read>;
+  const [limit, setLimit] = useState(MANY);
+  const found = useLoad<Listed<T>>("list", query, { limit });
+  return (
+    <Read found={found} what={what}>
+      {({ rows, next }) => rows.length ? <Fragment>{children(rows)}<More error={found.error} onMore={next && (() => setLimit(limit + MANY))} /></Fragment> : empty}
+    </Read>
+  );
 }
 
-export function More({ found: { error, more, busy } }: { found: Loaded<unknown> & { more: (() => void) | null; busy: boolean } }) {
-  return (
-    <Fragment>
-      {error ? <Trouble error={error} /> : null}
-      {more ? <p className="pgv-more"><button type="button" className="pgv-button" onClick={more} disabled={busy}>{busy ? "Reading…" : "Show more"}</button></p> : null}
-    </Fragment>
-  );
+export function More({ error, onMore }: { error: Refusal | null; onMore: (() => void) | null | "" }) {
+  if (error) return <Trouble error={error} />;
+  return onMore ? <p className="pgv-more"><button type="button" className="pgv-button" onClick={onMore}>Show more</button></p> : null;
 }
 
 /** A question in the middle of the page; Escape and the first button leave everything as it is. */

@@ -17,7 +17,7 @@ export function Rows({ query, ask, empty }: { query: Record<string, string>; ask
   const [chosen, setChosen] = useState<string[]>([]);
   const turn = (id: string) => setChosen(chosen.includes(id) ? chosen.filter((each) => each !== id) : [...chosen, id]);
   return (
-    <Pages<Row> query={{ limit: 20, ...query }} what="the rows" empty={<Empty title={empty} />}>
+    <Pages<Row> query={query} what="the rows" empty={<Empty title={empty} />}>
       {(rows) => (
         <Fragment>
           {chosen.length ? (

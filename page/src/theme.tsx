@@ -1,14 +1,15 @@
 // A theme: its memories, turns, conversations, history, and what is hidden; and a conversation as it was said.
-import type { EventRow, HiddenRule, Listed, Said, Session, SessionRow, ThemeRow } from "./api";
+import type { EventRow, HiddenRule, Listed, Session, SessionRow, ThemeRow } from "./api";
 import { forget, show, type Ask } from "./change";
-import { useLoad, usePages } from "./load";
+import { useLoad } from "./load";
 import { Empty, Fact, More, Origin, Pages, Stored, Time, Trouble, Waiting } from "./parts";
 import { to, type Place } from "./place";
 import { Events, RowButtons, Rows } from "./rows";
 import { SessionList } from "./home";
 import { count, counted } from "./words";
-import { h, useEffect, useRef } from "./sdk";
+import { h, useEffect, useRef, useState } from "./sdk";
 
+const MANY = 100;
 const TABS: [string, string][] = [["memories", "Memories"], ["turns", "Turns"], ["sessions", "Conversations"], ["events", "History"], ["hidden", "Hidden"]];
 
 export function ThemeView({ place, ask, version }: { place: Place; ask: Ask; version: number }) {
@@ -68,14 +69,13 @@ function Hidden({ rules, ask }: { rules: HiddenRule[]; ask: Ask }) {
 
 export function SessionView({ place, ask }: { place: Place; ask: Ask }) {
   const session = place.session ?? "";
-  const query = { name: session, theme: place.theme, limit: 100 };
-  const facts = useLoad<Session>("show", query);
-  const found = usePages<Said>("show", query, (document: Session) => document.turns);
+  const [limit, setLimit] = useState(MANY);
+  const found = useLoad<Session>("show", { name: session, theme: place.theme }, { limit });
   const linked = useRef<HTMLLIElement>(null);
   useEffect(() => linked.current?.scrollIntoView?.({ block: "center" }), [Boolean(found.data)]);
   if (found.error && !found.data) return <Trouble error={found.error}><p><a href={to({})}>Back to the memories</a></p></Trouble>;
-  if (!found.data || !facts.data) return <Waiting what="the conversation" />;
-  const { agent_identity: theme, works_for: above, delegated_to: below } = facts.data;
+  if (!found.data) return <Waiting what="the conversation" />;
+  const { agent_identity: theme, works_for: above, delegated_to: below, turns, next } = found.data;
   const link = (name: string) => <a key={name} className="pgv-item" href={to({ view: "session", session: name })}><Stored text={name} /></a>;
   return (
     <section className="pgv-card">
@@ -86,7 +86,7 @@ export function SessionView({ place, ask }: { place: Place; ask: Ask }) {
       {above.length ? <p>Worked for {above.map(link)}</p> : null}
       {below.length ? <p>Gave work to {below.map((each) => link(each.child_session_id))}</p> : null}
       <ol className="pgv-transcript">
-        {found.data.map((turn) => (
+        {turns.map((turn) => (
           <li key={turn.id} ref={turn.id === place.turn ? linked : null} className={`pgv-said pgv-said-${turn.role} ${turn.id === place.turn ? "pgv-row-linked" : ""}`}>
             <p className="pgv-hit-head"><strong>{turn.role}</strong><Time at={turn.ts} full /><a href={to({ view: "row", id: turn.id })}>{turn.id}</a>{turn.hidden_by ? <strong>hidden</strong> : null}<Origin origin="" untrusted={turn.untrusted} /></p>
             <p className="pgv-text"><Stored text={turn.content} /></p>
@@ -94,7 +94,7 @@ export function SessionView({ place, ask }: { place: Place; ask: Ask }) {
           </li>
         ))}
       </ol>
-      <More found={found} />
+      <More error={found.error} onMore={next && (() => setLimit(limit + MANY))} />
     </section>
   );
 }
