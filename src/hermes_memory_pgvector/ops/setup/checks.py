@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -173,6 +174,17 @@ def _embedder(home: Path, settings: Settings) -> Generator[Finding, None, ModelI
         yield Finding("embedder", "ok", f"{info.name} ({info.protocol}), {info.dim} dimensions")
         return info
     return None
+
+
+def of_embedder(home: Path, settings: Settings) -> Iterator[Finding]:
+    """Whether the embedder works, and makes the vectors that the database has, if that can be asked."""
+    info = yield from _embedder(home, settings)
+    with (
+        contextlib.suppress(MemoryPluginError),
+        parts.open_pool(home, settings) as pool,
+        pool.connection(Deadline.after(EMBED_SECONDS)) as connection,
+    ):
+        yield from (each for each in _vectors(connection, settings, info) if each.level != "ok")
 
 
 # The database.

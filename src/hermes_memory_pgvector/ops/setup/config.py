@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,14 +9,12 @@ from typing import Any, Final
 
 from hermes_memory_pgvector.config.settings import DECLARATIONS, GROUPS, Parsed, Settings, shown
 from hermes_memory_pgvector.config.settings_file import ENVIRONMENT_PREFIX, PROVIDER_NAME, load, update
-from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import ConfigError, DatabaseError, EmbeddingError, MemoryPluginError, UsageError
+from hermes_memory_pgvector.errors import ConfigError, DatabaseError, UsageError
 from hermes_memory_pgvector.ops import new_settings, parts, password
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Option, Raw, aside, column, command
 from hermes_memory_pgvector.terminal.program import did_you_mean
 
-PROBE_SECONDS: Final = 15.0
 EMPTY: Final = {"dsn": "(the embedded server)", "embed_url": "(the local model)", "allowed_themes": "(any)"}
 """What it means that a setting is empty."""
 
@@ -157,31 +154,11 @@ def _checked_dsn(dsn: str, *, force: bool) -> str:
 
 
 def _tried(home: Path) -> Iterator[Note]:
-    """What the embedder and the database say to the settings as they are now."""
-    from hermes_memory_pgvector.store.models import current_model
-    from hermes_memory_pgvector.writer.embed_pending import mismatch
+    """What `doctor` says of the embedder and the database's vectors as the settings are now."""
+    from hermes_memory_pgvector.ops.setup import checks
 
-    settings = load(home).settings
-    try:
-        with parts.open_embedder(home, settings) as embedder:
-            deadline = Deadline.after(PROBE_SECONDS)
-            info = embedder.info(deadline)
-            # What is known of a model by its name says nothing of the endpoint.
-            embedder.embed_query("is anybody there", deadline)
-    except EmbeddingError as error:
-        hint = "recall finds by words only until it does; what it says then"
-        yield Note("warning", f"the embedder does not work with this: {error}", hint, command("doctor"))
-        return
-    yield Note("ok", f"the embedder answers: {info.name}, {info.dim} dimensions")
-    with (
-        contextlib.suppress(MemoryPluginError),
-        parts.open_pool(home, settings) as pool,
-        pool.connection(Deadline.after(PROBE_SECONDS)) as connection,
-    ):
-        model = current_model(connection)
-        if model is not None and mismatch(model, info):
-            differs = f"the database's vectors are of {model.name}: recall finds by words only until all are made again"
-            yield Note("warning", differs, "to make them", command("reembed"))
+    for each in checks.of_embedder(home, load(home).settings):
+        yield Note(each.level, f"{each.name}: {each.text}", each.hint)
 
 
 def _changed(home: Path, name: str, changed: bool, notes: Iterable[Note] = ()) -> ChangedSetting:
