@@ -112,18 +112,18 @@ def show(answer: Any, *, as_json: bool, again: Sequence[str] = ()) -> int:
 
 def _walked(course: Course, *, as_json: bool) -> Any:
     """The answer at the end of a course; its steps are told on the way."""
-    while True:
-        try:
-            note = next(course.steps)
-        except StopIteration as end:
-            return end.value
-        if as_json:
-            continue
-        if isinstance(note, str):
+    answers: list[Any] = []
+
+    def steps() -> Iterator[Note | str]:
+        answers.append((yield from course.steps))
+
+    for step in steps():
+        if isinstance(step, str) and not as_json:
             sink.write()
-            sink.write(Styled(one_line(note), "strong"))
-        else:
-            tell(note)
+            sink.write(Styled(one_line(step), "strong"))
+        elif isinstance(step, Note) and not as_json:
+            tell(step)
+    return answers[0]
 
 
 def tell(note: Note) -> None:
@@ -134,19 +134,12 @@ def tell(note: Note) -> None:
 
 def lines(answer: Any, room: int, again: Sequence[str] = ()) -> Iterator[Line]:
     """An answer as lines that fit the room."""
-    match answer:
-        case Page():
-            if answer.rows:
-                yield from table(answer.rows, room)
-            else:
-                yield from wrapped(answer.empty, room)
-            yield from _notes(answer.notes, room)
-            if answer.next:
-                yield [f"  next page: --page {shlex.quote(one_line(answer.next))}"]
-        case Plan():
-            yield from _plan(answer, room, again)
-        case _:
-            yield from _facts(answer, room)
+    if isinstance(answer, Plan):
+        yield from _plan(answer, room, again)
+        return
+    if isinstance(answer, Page) and not answer.rows:
+        yield from wrapped(answer.empty, room)
+    yield from _facts(answer, room)
 
 
 def one_line(value: Any) -> str:
@@ -189,52 +182,41 @@ def width_of(text: str) -> int:
 
 def table(rows: Sequence[Any], room: int, indent: int = 2) -> Iterator[Line]:
     """Rows under their headings, one line each; what has no room beside the others stands below its row."""
-    shown = [each for each in fields(rows[0]) if "head" in each.metadata]
-    shown = [each for each in shown if not each.metadata["rare"] or any(getattr(row, each.name) for row in rows)]
-    plain_ones = [each for each in shown if not each.metadata["text"] and not each.metadata["below"]]
-    lower = [each for each in shown if each.metadata["below"]]
+    shown = _columns(rows)
+    beside = [each for each in shown if not each.metadata["text"] and not each.metadata["below"]]
+    below = [each for each in shown if each.metadata["below"]]
     text = next((each for each in shown if each.metadata["text"]), None)
-    cells = [[_cell(row, each) for each in plain_ones] for row in rows]
-    widths = [
-        max(width_of(each.metadata["head"]), *(width_of(row[place]) for row in cells))
-        for place, each in enumerate(plain_ones)
-    ]
-    kept = _fitting(widths, room - indent)
-    rest = room - indent - sum(widths[:kept]) - GAP * kept
-    is_whole = text is not None and text.metadata["whole"]
-    is_beside = text is not None and not is_whole and kept == len(widths) and rest >= TEXT_LEAST
-    heads = [one_line(each.metadata["head"]) for each in plain_ones[:kept]]
+    cells = [[_shown(row, each) for each in beside] for row in rows]
+    heads = [one_line(each.metadata["head"]) for each in beside]
+    widths = [max(map(width_of, column)) for column in zip(heads, *cells, strict=True)]
+    # The first has room in any case.
+    kept = next((n for n in range(len(widths), 1, -1) if sum(widths[:n]) + GAP * (n - 1) <= room - indent), 1)
+    deeper, rest = indent + 4, room - indent - sum(widths[:kept]) - GAP * kept
+    is_beside = text is not None and not text.metadata["whole"] and kept >= len(widths) and rest >= TEXT_LEAST
     last = one_line(text.metadata["head"]) if text is not None and is_beside else ""
-    yield _aligned(heads, plain_ones, widths, indent, [Styled(last, "faint")] if last else [], is_head=True)
+    yield _aligned(heads[:kept], beside, widths, indent, [Styled(last, "faint")] if last else [], is_head=True)
     for row, line in zip(rows, cells, strict=True):
-        said = "" if text is None else _cell(row, text)
-        beside: list[Part] = []
-        begun, others = "", []
-        if is_beside:
-            begun, *others = folded(shortened(said, rest if sink.width() is None else TEXT_MOST), rest)
-            beside = [begun] if begun else []
-        yield _aligned(line[:kept], plain_ones, widths, indent, beside)
-        below = " " * (indent + sum(widths[:kept]) + GAP * kept)
-        for each in others:
-            yield [below, each]
-        named = [
-            f"{each.metadata['head']} {value}"
-            for each, value in zip(plain_ones[kept:], line[kept:], strict=True)
-            if value != one_line(None)
-        ]
-        if named:
-            yield from wrapped(", ".join(named), room, [" " * (indent + 4)], indent + 4, "faint")
-        deeper = room - indent - 4
-        if text is not None and is_whole:
-            yield from _body(getattr(row, text.name), room, indent + 4)
+        said = "" if text is None else _shown(row, text)
+        space = rest if is_beside else room - deeper
+        parts = folded(shortened(said, space if sink.width() is None else TEXT_MOST), space)
+        begun = parts[:1] if is_beside and said else []
+        yield _aligned(line[:kept], beside, widths, indent, [*begun])
+        for more in parts[1:] if is_beside else ():
+            yield [" " * (room - rest), more]
+        named = zip(heads[kept:], line[kept:], strict=True)
+        hidden = [f"{head} {value}" for head, value in named if value != one_line(None)]
+        if hidden:
+            yield from wrapped(", ".join(hidden), room, [" " * deeper], deeper, "faint")
+        if text is not None and text.metadata["whole"]:
+            yield from _body(getattr(row, text.name), room, deeper)
         elif text is not None and not is_beside and said != one_line(None):
-            for each in folded(shortened(said, deeper if sink.width() is None else TEXT_MOST), deeper):
-                yield [" " * (indent + 4), each]
-        for under in lower:
-            if getattr(row, under.name):
-                head = f"{under.metadata['head']}  "
-                told_below = shortened(_cell(row, under), deeper - width_of(head))
-                yield [" " * (indent + 4), Styled(head, "faint"), told_below]
+            for more in parts:
+                yield [" " * deeper, more]
+        for each in below:
+            if getattr(row, each.name):
+                head = f"{each.metadata['head']}  "
+                fits = shortened(_shown(row, each), room - deeper - width_of(head))
+                yield [" " * deeper, Styled(head, "faint"), fits]
 
 
 def wrapped(
@@ -278,14 +260,10 @@ def shortened(text: str, room: int) -> str:
     return kept.rstrip() + end
 
 
-def sign(mark: Mark) -> str:
-    """The sign of a state; letters where the terminal shows only ASCII."""
-    return SIGNS[mark][0 if sink.speaks_unicode() else 1]
-
-
 def note_lines(note: Note, room: int) -> Iterator[Line]:
     """A line with its sign, and below it what helps; a command stands whole on its line, so that it can be copied."""
-    first: Line = [" ", Styled(sign(note.mark), cast("Style", note.mark)), " "]
+    sign = SIGNS[note.mark][0 if sink.speaks_unicode() else 1]
+    first: Line = [" ", Styled(sign, cast("Style", note.mark)), " "]
     text, took = addressed(one_line(note.text)), "" if note.took is None else amounts.seconds(note.took)
     hint = addressed(": ".join(filter(None, (note.hint and told(note.hint), note.then))))
     if note.then and not note.hint and note.mark == "note" and width_of(text) + width_of(hint) + 5 <= room:
@@ -345,8 +323,7 @@ def _one(noun: str) -> str:
 
 
 def _facts(facts: Any, room: int) -> Iterator[Line]:
-    named = [each for each in fields(facts) if "head" in each.metadata]
-    named = [each for each in named if not each.metadata["rare"] or getattr(facts, each.name)]
+    named = _columns([facts])
     width = max((width_of(each.metadata["head"]) for each in named), default=0)
     for each in named:
         value = _shown(facts, each)
@@ -384,8 +361,7 @@ def _body(text: Any, room: int, indent: int) -> Iterator[Line]:
 
 def _row_lines(row: Any) -> Iterator[Line]:
     """A row on a line of its own, without a heading."""
-    shown = [each for each in fields(row) if "head" in each.metadata]
-    values = [_shown(row, each) for each in shown if not each.metadata["rare"] or getattr(row, each.name)]
+    values = [_shown(row, each) for each in _columns([row])]
     room = sink.width()
     if room is None:
         yield [shortened("  ".join(values), PIPE_WIDTH)]
@@ -399,16 +375,10 @@ def _shown(row: Any, each: Field[Any]) -> str:
     return told(value if show is None else show(value))
 
 
-def _cell(row: Any, each: Field[Any]) -> str:
-    return _shown(row, each)
-
-
-def _fitting(widths: Sequence[int], room: int) -> int:
-    """How many columns fit beside each other; the first always does."""
-    kept = len(widths)
-    while kept > 1 and sum(widths[:kept]) + GAP * (kept - 1) > room:
-        kept -= 1
-    return kept
+def _columns(rows: Sequence[Any]) -> list[Field[Any]]:
+    """The fields with a heading; a rare one only where a row has it."""
+    named = [each for each in fields(rows[0]) if "head" in each.metadata]
+    return [each for each in named if not each.metadata["rare"] or any(getattr(row, each.name) for row in rows)]
 
 
 def _aligned(
