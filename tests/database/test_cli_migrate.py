@@ -50,6 +50,15 @@ def test_the_runtime_role_itself_may_not_migrate(commands: Commands) -> None:
     assert "--admin-dsn" in done.err
 
 
+def test_themes_are_dealt_to_buckets_once(commands: Commands, empty_database: Database) -> None:
+    admin = admin_of(empty_database)
+    assert commands.run("migrate", "--admin-dsn", admin).code == 0
+    done = commands.run("migrate", "--admin-dsn", admin, "--buckets", "3")
+    assert (done.code, "themes are dealt to 3 buckets" in done.out) == (0, True), done
+    again = commands.run("migrate", "--admin-dsn", admin, "--buckets", "5")
+    assert (again.code, "keeps them" in again.err) == (1, True), again
+
+
 def test_an_unreachable_server_is_exit_code_2(commands: Commands) -> None:
     done = commands.run("migrate", "--admin-dsn", "postgresql://me@127.0.0.1:9/x", "--json")
     assert done.code == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import psycopg
@@ -11,7 +12,10 @@ from hermes_memory_pgvector.errors import SchemaError
 from hermes_memory_pgvector.postgres.buckets import bucket_of
 from hermes_memory_pgvector.schema import buckets, migrate
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE
+from testing.agent import AgentHome
 from testing.postgres import DIM, MODEL, Database
+from testing.steady_load import SteadyLoad
+from testing.waiting import wait_until
 
 COUNT = 4
 THEMES = [f"theme-{number}" for number in range(12)]
@@ -102,6 +106,18 @@ def test_new_numbers_are_given_once(filled: Database) -> None:
         connection.execute("SET search_path = public")
         rows = connection.execute("SELECT id FROM conversations").fetchall()
         assert len(set(rows)) == len(rows) == 5 * len(THEMES) + 3 * COUNT
+
+
+def test_agents_that_write_meanwhile_lose_nothing_and_find_their_rows_again(
+    database: Database, agent_home: AgentHome
+) -> None:
+    with SteadyLoad(agent_home, writes=60, questions=5) as load:
+        wait_until(lambda: load.count > 50, seconds=60)
+        migrate.apply(database.owner_dsn, runtime_role=RUNTIME_ROLE, buckets=COUNT)
+        dealt, moment = load.count, time.monotonic()
+        wait_until(lambda: load.count > dealt + 50 and load.first_answer_after(moment), seconds=120)
+    agent_home.settle(120)
+    assert (load.lost(), load.doubled()) == ([], [])
 
 
 def test_whoever_fails_on_the_way_has_dealt_nothing(filled: Database, monkeypatch: pytest.MonkeyPatch) -> None:
