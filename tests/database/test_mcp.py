@@ -56,7 +56,7 @@ def memory(commands: Commands) -> Iterator[Callable[..., SharedMemory]]:
     """The memory behind a server, in this process."""
 
     def make(*, may_write: bool = True) -> SharedMemory:
-        shared = SharedMemory(commands.home, "market", may_write=may_write)
+        shared = SharedMemory(commands.home, "market", crosses=True, may_write=may_write)
         shared.client = "desk 1.2"
         return shared
 
@@ -93,7 +93,7 @@ def test_another_agent_shares_what_the_agents_of_a_theme_know(
     agent_home.mirror()
 
     async def scenario() -> None:
-        async with desk(commands, "--theme", "Market") as client:
+        async with desk(commands, "--theme", "Market", "--cross-theme") as client:
             assert "theme is 'market'" in (client.server.instructions or "")
             tools = await client.tools()
             assert set(tools) == RECALL | CHANGES
@@ -166,6 +166,21 @@ HOSTILE: list[tuple[str, Any]] = [
     ("recall_memory", None), ("recall_memory", {"query": "x", "theme": "garden"}),
     ("", {}), ("__init__", {}), ("remember\x00", {"content": "x"}),
 ]  # fmt: skip
+
+
+def test_a_theme_is_a_wall_unless_the_operator_says_otherwise(agent_home: AgentHome, commands: Commands) -> None:
+    for theme in ("market", "garden"):
+        agent_home.provider(theme).on_memory_write("add", "memory", f"Zebras of the {theme}.", {})
+        agent_home.provider(theme).sync_turn(f"Where are zebras of the {theme}?", "Behind the hall.", session_id=theme)
+    agent_home.settle()
+    walled = SharedMemory(commands.home, "market")
+    for tool in sorted(RECALL):
+        for scope in ("current", "session", "all", "garden", "GARDEN ", "dm-0123456789", "hermes"):
+            assert "garden." not in walled.call(tool, {"query": "zebras", "scope": scope, "limit": 20})
+            assert "garden?" not in walled.call(tool, {"query": "zebras", "scope": scope, "limit": 20})
+    assert "Your theme may not read that one" in walled.call("recall_memory", {"query": "zebras", "scope": "garden"})
+    crossing = SharedMemory(commands.home, "market", crosses=True)
+    assert "Zebras of the garden." in crossing.call("recall_memory", {"query": "zebras", "scope": "garden"})
 
 
 def test_whatever_is_sent_gets_a_sentence_and_changes_nothing(

@@ -51,20 +51,21 @@ REMEMBER_TOOL: Final[Mapping[str, Any]] = {
 class SharedMemory:
     """One theme of one home's memory for one client; never raises for what it sends."""
 
-    def __init__(self, home: Path, theme: str, *, may_write: bool = True) -> None:
+    def __init__(self, home: Path, theme: str, *, crosses: bool = False, may_write: bool = True) -> None:
         self._home = home
+        self._overrides = None if crosses else {"cross_theme": "deny"}
         self._session_id = f"mcp-{secrets.token_hex(4)}"
         self._has_read_strangers = False
         self.client = ""
         """What the client calls itself."""
-        self._provider = PgvectorMemoryProvider()
+        self._provider = PgvectorMemoryProvider(self._overrides)
         profile = home.name if home.parent.name == "profiles" else "default"
         self._provider.initialize(
             self._session_id, hermes_home=str(home), platform="mcp", gateway_session_key=theme, agent_identity=profile,
             agent_workspace="hermes",
         )  # fmt: skip
         self.theme = self._provider.theme
-        _, parsed = engine_for(home)
+        _, parsed = engine_for(home, self._overrides)
         name = theme_name(theme)
         name = dict(parsed.settings.identity_aliases).get(name, name)
         if self.theme not in (name, f"{profile}/{name}"):
@@ -102,7 +103,7 @@ class SharedMemory:
             return error(f"Nothing was stored: {problem}. Try again later.")
 
     def _remember(self, content: Any, target: Any) -> str:
-        engine, _ = engine_for(self._home)
+        engine, _ = engine_for(self._home, self._overrides)
         if target not in TARGETS:
             raise BadArgument("target is 'memory' (facts, decisions) or 'user' (what concerns the person).")
         told = {

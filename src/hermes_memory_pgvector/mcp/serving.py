@@ -13,12 +13,12 @@ from hermes_memory_pgvector.terminal import parse
 from hermes_memory_pgvector.terminal.operation import Operation, Option, Stream
 
 
-def mcp(memory: Memory, *, theme: str, read_only: bool) -> Stream:
+def mcp(memory: Memory, *, theme: str, cross_theme: bool, read_only: bool) -> Stream:
     """Serve until the client goes, or somebody ends the process."""
-    return Stream(_served(memory, theme, read_only=read_only))
+    return Stream(_served(memory, theme, crosses=cross_theme, read_only=read_only))
 
 
-def _served(memory: Memory, theme: str, *, read_only: bool) -> Iterator[None]:
+def _served(memory: Memory, theme: str, *, crosses: bool, read_only: bool) -> Iterator[None]:
     from hermes_memory_pgvector.deadline import Deadline
     from hermes_memory_pgvector.mcp import server
     from hermes_memory_pgvector.mcp.memory import SharedMemory
@@ -29,7 +29,7 @@ def _served(memory: Memory, theme: str, *, read_only: bool) -> Iterator[None]:
         raise ConfigError(NO_MEMORY)
     _log_to_stderr()
     try:
-        shared = SharedMemory(memory.home, theme, may_write=not read_only)
+        shared = SharedMemory(memory.home, theme, crosses=crosses, may_write=not read_only)
         if sys.stdin.isatty():
             sys.stderr.write("waiting for an MCP client on standard input; clients start this by themselves\n")
         server.serve(shared)
@@ -50,8 +50,8 @@ MCP: Final = Operation(
     "mcp",
     "let other agents share a theme of this memory, over the Model Context Protocol",
     (
-        Option("--theme", "the theme they are in, like any agent of it; what it may read of others is said by "
-               "cross_theme", parse.filled, required=True, metavar="THEME"),
+        Option("--theme", "the theme they are in, which is all they see", parse.filled, required=True, metavar="THEME"),
+        Option("--cross-theme", "let them read other themes as far as the agents of theirs do", is_flag=True),
         Option("--read-only", "offer the recall tools only", is_flag=True),
     ),
     mcp,
