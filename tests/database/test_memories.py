@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
-from hermes_memory_pgvector.store import memories
-from hermes_memory_pgvector.store.memories import Placed
-from hermes_memory_pgvector.values import AddMemory, Moment
 from testing.agent import AgentHome
 from testing.postgres import Database
 from testing.waiting import wait_until
@@ -105,27 +99,6 @@ def test_a_replace_that_matches_nothing_inserts(agent_home: AgentHome, agent: Pg
     assert stored(agent_home) == ["Green barrels: 13", "Red barrels: 11"]
 
 
-def test_a_replace_by_what_is_already_there_leaves_one(agent_home: AgentHome, agent: PgvectorMemoryProvider) -> None:
-    write(agent, "add", "Red barrels: 11")
-    write(agent, "add", "Blue barrels: 12")
-    write(agent, "replace", "Blue barrels: 12", old="Red")
-    assert stored(agent_home) == ["Blue barrels: 12"]
-
-
-def test_a_batch_that_adds_and_removes_leaves_nothing(agent_home: AgentHome, agent: PgvectorMemoryProvider) -> None:
-    for _ in range(5):
-        write(agent, "add", " fact B about autumn ", tool_call_id="call_1")
-        write(agent, "remove", old="fact B", tool_call_id="call_1")
-    assert stored(agent_home) == []
-
-
-def test_the_exact_old_entry_wins_over_a_substring(agent_home: AgentHome, agent: PgvectorMemoryProvider) -> None:
-    write(agent, "add", "likes tea")
-    write(agent, "add", "likes tea with milk")
-    write(agent, "remove", old="likes tea", previous_content="likes tea")
-    assert stored(agent_home) == ["likes tea with milk"]
-
-
 @pytest.mark.parametrize(("action", "target"), [("drop", "memory"), ("add", "elsewhere"), ("", ""), ("ADD ", "memory")])
 def test_unknown_actions_and_targets_are_ignored(
     agent_home: AgentHome, agent: PgvectorMemoryProvider, action: str, target: str
@@ -134,14 +107,6 @@ def test_unknown_actions_and_targets_are_ignored(
     write(agent, action, "something", target=target)
     assert [text for text in stored(agent_home) if text != "something"] == ["Red barrels: 11"]
     assert ("something" in stored(agent_home)) == (action.strip().lower() == "add" and target == "memory")
-
-
-def test_targets_are_separate(agent_home: AgentHome, agent: PgvectorMemoryProvider) -> None:
-    write(agent, "add", "Red barrels: 11")
-    write(agent, "add", "Red barrels: 11", target="user")
-    write(agent, "remove", old="Red", target="user")
-    assert stored(agent_home) == ["Red barrels: 11"]
-    assert stored(agent_home, target="user") == []
 
 
 def test_a_change_never_touches_another_themes_rows(agent_home: AgentHome, agent: PgvectorMemoryProvider) -> None:
@@ -167,17 +132,6 @@ def test_an_entry_of_two_homes_goes_when_both_have_dropped_it(
     write(elsewhere, "remove", old="Red")
     second.settle()
     assert stored(agent_home) == []
-
-
-def test_a_replace_in_one_of_two_homes_leaves_the_others_entry(
-    agent_home: AgentHome, agent: PgvectorMemoryProvider, database: Database, tmp_path: Path
-) -> None:
-    second = AgentHome.create(tmp_path / "second", database, bulk_sync_on_init=False)
-    write(agent, "add", "Red barrels: 11")
-    write(second.provider(), "add", "Red barrels: 11")
-    second.settle()
-    write(agent, "replace", "Red barrels: 12", old="Red")
-    assert stored(agent_home) == ["Red barrels: 11", "Red barrels: 12"]
 
 
 def test_an_entry_longer_than_the_cap_says_so(agent_home: AgentHome, agent: PgvectorMemoryProvider) -> None:
@@ -234,30 +188,8 @@ def test_thousands_of_entries_appear_in_the_file_and_go_again(agent_home: AgentH
     entries = [f"fact number {number} of a large import" for number in range(6000)]
     agent_home.write_memories(*entries)
     agent = agent_home.provider(None)
-    began = time.process_time()
     wait_until(lambda: agent_home.stored.count("memory_entries") == 6000, seconds=120, every=0.5)
     agent.on_memory_write("add", "user", "said behind all of them", metadata={})
     agent_home.settle(60)
     agent_home.write_memories(*entries[:10])
     wait_until(lambda: agent_home.stored.count("memory_entries") == 11, seconds=120, every=0.5)
-    assert time.process_time() - began < 60
-
-
-def test_what_a_batch_of_memories_costs_grows_with_its_size(database: Database) -> None:
-    """Four times as many operations take about four times as long, not sixteen times."""
-    pool = Pool(lambda _: database.runtime_dsn, maximum=1, connect_seconds=5)
-
-    def cost(theme: str, count: int) -> float:
-        adds = [
-            Placed(AddMemory(theme, "memory", f"fact {n} of {theme}", Moment(n + 1, n + 1), "home"), theme, n, 0)
-            for n in range(count)
-        ]
-        began = time.process_time()
-        with pool.transaction(Deadline.after(60)) as connection:
-            memories.store(connection, adds)
-        return time.process_time() - began
-
-    cost("warm-up", 100)
-    small, large = cost("small", 1000), cost("large", 4000)
-    pool.close()
-    assert large < 9 * small

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -258,11 +257,9 @@ def test_a_file_that_is_no_memory_file_changes_nothing_and_keeps_nobody_waiting(
     # In one step: between two, the file would be missing, which means that its entries were deleted.
     new.replace(path)
     answer: list[str] = []
-    began = time.process_time()
     asking = threading.Thread(target=lambda: answer.append(agent.prefetch("What is the wifi called?")), daemon=True)
     asking.start()
     asking.join(30)
     assert answer
     assert "hummingbird" in answer[0]
-    assert time.process_time() - began < 1.0
     assert rows(agent_home) == {"Wifi is hummingbird": ["hermes"]}

@@ -19,7 +19,6 @@ _HALF_MAX = 65_504.0
 TEXT_OID = psycopg.adapters.types["text"].oid
 TIMESTAMPTZ_OID = psycopg.adapters.types["timestamptz"].oid
 INTEGER_OID = psycopg.adapters.types["int4"].oid
-BOOLEAN_OID = psycopg.adapters.types["bool"].oid
 # Postgres counts from the year 2000.
 _EPOCH_MICROS = 946_684_800_000_000
 
@@ -29,14 +28,6 @@ class HalfVector:
     """One vector, for a parameter cast to halfvec."""
 
     values: Sequence[float]
-
-
-@dataclass(frozen=True, slots=True)
-class HalfVectors:
-    """Several vectors, for a parameter cast to halfvec[]."""
-
-    rows: Sequence[Sequence[float]]
-    oid: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +48,12 @@ def time_column(micros: Iterable[int]) -> Column:
     return Column(TIMESTAMPTZ_OID, [(each - _EPOCH_MICROS).to_bytes(8, "big", signed=True) for each in micros])
 
 
-def vector_array(model: EmbeddingModel, vectors: Sequence[Sequence[float]]) -> HalfVectors:
-    """Vectors as the parameter of the insert_*_vectors statements."""
+def vector_array(model: EmbeddingModel, vectors: Sequence[Sequence[float]]) -> Column:
+    """Vectors of a model, for a parameter cast to halfvec[]."""
     for vector in vectors:
         if len(vector) != model.dim:
             raise ValueError(f"a vector has {len(vector)} numbers where {model.dim} are expected")
-    return HalfVectors(vectors, model.vector_oid)
+    return Column(model.vector_oid, [_binary(vector) for vector in vectors])
 
 
 def _binary(values: Sequence[float]) -> bytes:
@@ -81,31 +72,18 @@ class _HalfVectorDumper(Dumper):
         return _binary(obj.values)
 
 
-class _HalfVectorsDumper(Dumper):
-    format = Format.BINARY
-    oid = 0
-
-    def dump(self, obj: HalfVectors) -> Buffer:
-        return _array(obj.oid, [_binary(row) for row in obj.rows])
-
-
 class _ColumnDumper(Dumper):
     format = Format.BINARY
     oid = 0
 
     def dump(self, obj: Column) -> Buffer:
-        return _array(obj.oid, obj.values)
-
-
-def _array(oid: int, values: Sequence[bytes]) -> bytes:
-    if not values:
-        return struct.pack(">iiI", 0, 0, oid)
-    parts = [struct.pack(">iiIii", 1, 0, oid, len(values), 1)]
-    for value in values:
-        parts += (len(value).to_bytes(4, "big"), value)
-    return b"".join(parts)
+        if not obj.values:
+            return struct.pack(">iiI", 0, 0, obj.oid)
+        parts = [struct.pack(">iiIii", 1, 0, obj.oid, len(obj.values), 1)]
+        for value in obj.values:
+            parts += (len(value).to_bytes(4, "big"), value)
+        return b"".join(parts)
 
 
 psycopg.adapters.register_dumper(HalfVector, _HalfVectorDumper)
-psycopg.adapters.register_dumper(HalfVectors, _HalfVectorsDumper)
 psycopg.adapters.register_dumper(Column, _ColumnDumper)

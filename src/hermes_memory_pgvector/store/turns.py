@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import run
 from hermes_memory_pgvector.postgres.vector_types import (
-    BOOLEAN_OID,
     INTEGER_OID,
     Column,
     text_column,
@@ -59,7 +58,7 @@ def insert(
         parent_session_ids=text_column(turn.parent_session_id for turn in turns),
         digests=[bytes.fromhex(key_of(turn)[2]) for turn in turns],
         ordinals=Column(INTEGER_OID, [turn.ordinal.to_bytes(4, "big") for turn in turns]),
-        lives=Column(BOOLEAN_OID, [b"\x01" if turn.is_live else b"\x00" for turn in turns]),
+        lives=[turn.is_live for turn in turns],
         befores=text_column(_befores(connection, turns)),
         home_ids=text_column(turn.home_id for turn in turns),
         origins=text_column(turn.origin or "" for turn in turns),

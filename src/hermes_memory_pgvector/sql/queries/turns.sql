@@ -93,7 +93,7 @@ FROM (
                                one.metadata::jsonb, one.ts)) AS by_rule
     FROM unnest(
         %(themes)b::text[], %(session_ids)b::text[], %(roles)b::text[], %(contents)b::text[], %(ts)b::timestamptz[],
-        %(metadata)b::text[], %(parent_session_ids)b::text[], %(digests)s::bytea[], %(ordinals)b::integer[], %(lives)b::boolean[],
+        %(metadata)b::text[], %(parent_session_ids)b::text[], %(digests)s::bytea[], %(ordinals)b::integer[], %(lives)s::boolean[],
         %(befores)b::text[], %(home_ids)b::text[], %(origins)b::text[], %(untrusted)b::boolean[]
     ) WITH ORDINALITY AS one (theme, session_id, role, content, ts, metadata, parent_session_id, digest, ordinal, is_live,
                               before, home_id, origin, untrusted, place)
