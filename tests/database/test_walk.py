@@ -46,6 +46,7 @@ EVENTS = {
     ("writer", "runtime"): "a batch was stored",
     ("postgres", "runtime"): "the pool needs an address; the engine may have to start the server",
     ("postgres", "store"): "a new connection is admitted if it leads to the database of this home",
+    ("postgres", "writer"): "each bucket is asked what the writer wants to know",
     ("store", "writer"): "there is time to read ahead while the server works",
     ("mirror", "runtime"): "the mirror waits until the writer has stored everything",
     ("text", "config"): "a masker asks for the operator's own kinds of secrets",
