@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import logging
 import os
 import stat
@@ -24,6 +23,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+from hermes_memory_pgvector.runtime import processes
 from hermes_memory_pgvector.runtime.registry import close_all, engine_for
 from hermes_memory_pgvector.schema import migrate
 from hermes_memory_pgvector.schema.model_tables import NewModel
@@ -100,12 +100,8 @@ class ConfiguredHome:
 
     def is_holding(self) -> bool:
         """Whether a process at work has told that it does not store anything."""
-        files = (self.path / "pgvector" / "processes").glob("*.json")
-        return any(
-            each["name"] == "database writes" and each["state"] != "closed"
-            for file in files
-            for each in json.loads(file.read_text(encoding="utf-8"))["breakers"]
-        )
+        told = processes.read_all(self.path / "pgvector" / "journal")
+        return any(each.name == "database writes" for process in told for each in process.open_breakers)
 
     def knows(self, text: str, theme: str = "marketing") -> bool:
         return any(content == text for _, _, content in self.stored.turns(theme))

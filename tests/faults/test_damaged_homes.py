@@ -33,7 +33,6 @@ DAMAGES = {
     "home id: bytes": file("home-id", b"\xff\xfe\x00"),
     "home id: empty": file("home-id", b""),
     "home id: a folder": directory("home-id"),
-    "process files: a file": file("processes", b""),
     "key of pseudonyms: a folder": directory("identity.key"),
     "host's store: a folder": directory("../state.db"),
     "host's memories: a file": file("../memories", b""),
