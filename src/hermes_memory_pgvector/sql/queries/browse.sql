@@ -85,7 +85,7 @@ SELECT found.session_id, found.theme, found.turns, found.last_at,
        (SELECT count(*) FROM conversations AS turn
         WHERE turn.agent_identity = found.theme AND turn.session_id = found.session_id AND turn.metadata ? 'delegated_to'),
        found.begins_with, found.first_at, found.parent_session_id, found.last_id
-FROM (SELECT theme FROM hermes_themes WHERE %(theme)s::text IS NULL OR theme = %(theme)s::text) AS known
+FROM (SELECT theme FROM hermes_theme_names WHERE %(theme)s::text IS NULL OR theme = %(theme)s::text) AS known
 CROSS JOIN LATERAL (
     SELECT * FROM hermes_sessions AS session
     WHERE session.theme = known.theme
