@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +27,8 @@ from hermes_memory_pgvector.schema import migrate
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE, ConnectionInfo
 from hermes_memory_pgvector.values import AddTurn, Kind, Moment, Question, Scope
 from hermes_memory_pgvector.writer.writer import Writer
+from testing.cases import examples
+from testing.command import Commands
 from testing.no_undo import no_undo
 from testing.postgres import Database, new_database
 from testing.waiting import wait_until
@@ -117,6 +122,7 @@ def test_migrate_again_keeps_the_buckets(four_buckets: Database) -> None:
 START = 1_700_000_000_000_000
 THEMES = ("hermes", "coder", "theme-0", "theme-1", "theme-2", "theme-3", "theme-5")
 """In all four buckets."""
+PAIRS = tuple(zip(THEMES[::2], (*THEMES[1::2], THEMES[0]), strict=True))
 
 
 def turn(number: int, theme: str) -> AddTurn:
@@ -141,7 +147,7 @@ class Rig:
     def say(self, numbers: range) -> None:
         """Each theme says each of these numbers; a record is of two themes."""
         for number in numbers:
-            for one, other in zip(THEMES[::2], (*THEMES[1::2], THEMES[0]), strict=True):
+            for one, other in PAIRS:
                 self.journal.append(codec.encode([turn(number, one), turn(number, other)]))
 
     def owner(self, statement: str) -> list[tuple[Any, ...]]:
@@ -258,3 +264,87 @@ def test_a_question_over_all_themes_asks_every_bucket_and_names_those_that_do_no
         recall.search(replace(own, theme="coder"), Deadline.after(20))
     assert not concerns_everyone(refused.value)
     assert recall.search(own, Deadline.after(20)).hits
+
+
+# Operating.
+
+
+def test_status_and_doctor_name_a_bucket_that_is_away_and_count_what_waits_for_it(
+    tmp_path: Path, four_buckets: Database
+) -> None:
+    commands = Commands(tmp_path)
+    commands.configure(dsn=four_buckets.runtime_dsn, bulk_sync_on_init=False)
+    rig = Rig(commands.home / "pgvector" / "journal", four_buckets)
+    rig.say(range(5))
+    rig.writer.start()
+    wait_until(lambda: rig.writer.flush(Deadline.after(1)))
+    shown = commands.call("status", "--json").json
+    assert shown["journal"]["waiting"] == 0
+    assert shown["stored"]["turns"] == 5 * len(THEMES)
+    rig.owner(f"REVOKE USAGE ON SCHEMA hermes_03 FROM {RUNTIME_ROLE}")
+    rig.say(range(5, 8))
+    others = set(THEMES) - in_bucket(3)
+    wait_until(lambda: all(len(rig.stored()[theme]) == 8 for theme in others))
+    for name in ("status", "doctor"):
+        assert "of 4 buckets, these do not answer: 3 (hermes_03)" in " ".join(commands.call(name).everything.split())
+    for_it = sum(bool({one, other} & in_bucket(3)) for one, other in PAIRS)
+    rig.owner(f"GRANT USAGE ON SCHEMA hermes_03 TO {RUNTIME_ROLE}")
+    rig.close()
+    waiting = commands.call("status", "--json").json["journal"]["waiting"]
+    assert waiting in (0, 3 * for_it), "the writer may have come first"
+
+
+def test_a_rejected_record_is_found_and_dropped_in_its_bucket(tmp_path: Path, rig: Rig, four_buckets: Database) -> None:
+    rig.journal.append(b'{"v":1,"items":[{"k":"dance","t":"theme","w":[1,1]}]}')
+    rig.say(range(2))
+    rig.writer.start()
+    wait_until(lambda: rig.writer.flush(Deadline.after(1)))
+    assert rig.stored() == said(range(2))
+    ((number,),) = rig.owner("SELECT id FROM dead_letters")
+    commands = Commands(tmp_path)
+    commands.configure(dsn=four_buckets.runtime_dsn)
+    assert f"d{number}" in commands.call("list", "rejected").everything
+    assert commands.call("journal", "drop", f"d{number}", "--execute").code == 0
+    assert rig.owner("SELECT id FROM dead_letters") == []
+
+
+def test_a_writer_that_is_killed_again_and_again_loses_nothing_and_stores_nothing_twice(
+    tmp_path: Path, four_buckets: Database
+) -> None:
+    """`make test-full` kills ten times as often."""
+    folder, last, chance = tmp_path / "journal", 0, random.Random(7)
+    for _ in range(examples(5)):
+        program = [sys.executable, "-c", SAYS, str(folder), four_buckets.runtime_dsn, str(last)]
+        with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as child:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "started\n"
+            goal = last + chance.randrange(1, 120)
+            while last < goal:
+                last = int(child.stdout.readline())
+            child.kill()
+            # What was said between the last line read and the end was acknowledged, too.
+            last = max([last, *(int(line) for line in child.stdout.read().split("\n")[:-1])])
+    rig = Rig(folder, four_buckets)
+    rig.writer.start()
+    enough = {theme: {f"{theme} says {number}" for number in range(last + 1)} for theme in THEMES}
+    wait_until(lambda: all(set(rig.stored().get(theme, [])) >= each for theme, each in enough.items()), seconds=120)
+    for theme, each in rig.stored().items():
+        assert len(each) == len(set(each))
+        assert len(each) <= last + 1 + examples(5), f"only what was under way at a kill may be there besides: {theme}"
+    rig.close()
+
+
+SAYS = """
+import sys
+from itertools import count
+from pathlib import Path
+from tests.database.test_buckets import Rig
+from testing.postgres import Database
+folder, dsn, last = sys.argv[1:]
+rig = Rig(Path(folder), Database(dsn, dsn, ""))
+rig.writer.start()
+print("started", flush=True)
+for number in count(int(last)):
+    rig.say(range(number, number + 1))
+    print(number, flush=True)
+"""

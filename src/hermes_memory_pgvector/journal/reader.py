@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,9 +65,18 @@ class Reader:
             records.append(Record(writer, start, end, frame.payload))
         return records
 
-    def depth(self, writer: str, mark: int, upto: float = math.inf) -> Depth:
-        """What waits after a mark, as far as `upto`; walks segments, so not for hooks."""
-        frames = [(frame.end - frame.start, frame.micros) for _, frame in self._frames(writer, mark, upto)]
+    def depth(
+        self, writer: str, mark: int, upto: float = math.inf, waits: Callable[[int, bytes], bool] = lambda *_: True
+    ) -> Depth:
+        """What waits after a mark, as far as `upto`; walks segments, so not for hooks.
+
+        `waits` says of a record's position and payload whether it is among it.
+        """
+        frames = [
+            (frame.end - frame.start, frame.micros)
+            for segment, frame in self._frames(writer, mark, upto)
+            if waits(position(segment.number, frame.start), frame.payload)
+        ]
         age = max(0.0, time.time() - frames[0][1] / 1e6) if frames else 0.0
         return Depth(len(frames), sum(size for size, _ in frames), age)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from hermes_memory_pgvector.terminal.amounts import count, seconds
 from hermes_memory_pgvector.terminal.operation import Note
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from hermes_memory_pgvector.journal import Record
     from hermes_memory_pgvector.runtime.processes import ProcessStatus
@@ -94,8 +95,8 @@ class JournalReport:
         }
 
 
-def report(home: Path, marks: dict[str, int] | None) -> JournalReport:
-    """The state of all journals; without watermarks (`marks` None) everything on disk counts as waiting."""
+def report(home: Path, marks: Sequence[Mapping[str, int]] | None) -> JournalReport:
+    """The state of all journals; without their marks in each bucket, everything on disk counts as waiting."""
     from hermes_memory_pgvector.journal import Journal
 
     folder = folder_of(home)
@@ -107,8 +108,9 @@ def report(home: Path, marks: dict[str, int] | None) -> JournalReport:
     owners = {each.journal_writer: each.name for each in live}
     found = []
     for writer in journal.writers():
-        mark = (marks or {}).get(writer, 0)
-        depth = journal.depth(writer, mark)
+        told = [each.get(writer, 0) for each in marks or [{}]]
+        mark = min(told)
+        depth = journal.depth(writer, mark, waits=partial(_waits, told))
         owner = owners.get(writer, ENDED)
         newer = depth.records > 0 and _is_for_newer(journal.read(writer, mark, max_records=1, max_bytes=1))
         found.append(WriterDepth(writer, owner, depth.records, depth.bytes, depth.oldest_age_seconds, newer))
@@ -156,6 +158,20 @@ def troubles(shot: ProcessStatus) -> Iterator[str]:
         yield shot.backlog_problem
     if shot.failed_hooks:
         yield f"{count(shot.failed_hooks, 'hook call')} failed, so a write may be missing: {shot.latest_failure}"
+
+
+def _waits(marks: Sequence[int], start: int, payload: bytes) -> bool:
+    """Whether a record waits for one of the buckets with these marks."""
+    from hermes_memory_pgvector.journal import codec
+    from hermes_memory_pgvector.postgres.buckets import bucket_of
+
+    if len(marks) == 1:
+        return True
+    try:
+        concerned = {bucket_of(item.theme, len(marks)) for item in codec.decode(payload)}
+    except ValueError:
+        concerned = set()
+    return any(marks[bucket] <= start for bucket in concerned or {0})
 
 
 def _is_for_newer(records: Sequence[Record]) -> bool:

@@ -124,17 +124,27 @@ def within(connection: Connection) -> Iterator[int]:
             yield bucket
 
 
-def reached(connection: Connection, ask: Callable[[Connection], Answer]) -> list[Answer]:
+def reached(connection: Connection, ask: Callable[[Connection], Answer]) -> dict[int, Answer]:
     """What the buckets answer that can be reached, in one transaction: nobody waits for the others."""
-    found: list[Answer] = []
-    with _returning(connection) as places:
-        if not places.schemas:
-            return [ask(connection)]
-        for bucket in range(places.count):
+    found: dict[int, Answer] = {}
+    with _returning(connection) as now:
+        if not now.schemas:
+            return {0: ask(connection)}
+        for bucket in range(now.count):
             with suppress(DatabaseError, psycopg.Error), connection.transaction():
                 enter(connection, bucket)
-                found.append(ask(connection))
+                found[bucket] = ask(connection)
     return found
+
+
+def silent(connection: Connection) -> str:
+    """Which buckets do not answer, in a sentence; empty where all do."""
+    now = layout(connection)
+    if not now.schemas:
+        return ""
+    heard = reached(connection, lambda each: each.execute("SELECT FROM journal_writers LIMIT 1").rowcount)
+    names = ", ".join(f"{bucket} ({now.schemas[bucket]})" for bucket in range(now.count) if bucket not in heard)
+    return f"of {now.count} buckets, these do not answer: {names}; what is for their themes waits" if names else ""
 
 
 def apart(connection: Connection, things: Iterable[Thing], theme_of: Callable[[Thing], str]) -> Iterator[list[Thing]]:

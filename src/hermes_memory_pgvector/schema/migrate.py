@@ -297,8 +297,11 @@ def make_views_and_grants(connection: Connection, roles: Collection[str]) -> Non
         current = next((model_id for model_id, is_current in models if is_current), None)
         made = _views_and_grants(schema, [model_id for model_id, _ in models], current, roles)
         connection.execute(made.encode())
-    for name in shown if current is None or not shown else (*shown, *EMBEDDED):
-        parts = [sql.SQL("SELECT * FROM {}").format(sql.Identifier(schema, name)) for schema in schemas]
+    vectors = [f"{kind}_vectors_{model_id}" for model_id, _ in models for kind in ("turn", "memory")]
+    for name in (*shown, *vectors, "embedding_models", *(EMBEDDED if current is not None else ())) if shown else ():
+        # What every bucket has a copy of is told by the first.
+        places = schemas[:1] if name == "embedding_models" else schemas
+        parts = [sql.SQL("SELECT * FROM {}").format(sql.Identifier(schema, name)) for schema in places]
         if name in LEAPING:
             found = [sql.Identifier(schema) for schema in schemas]
             answers = [sql.SQL("{} AS MATERIALIZED ({})").format(*each) for each in zip(found, parts, strict=True)]

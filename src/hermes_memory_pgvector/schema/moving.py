@@ -215,7 +215,10 @@ class Side:
 def open_side(dsn: str) -> Iterator[Side]:
     """Connect as the owner; errors are ours."""
     with owner.connected(dsn, "hermes-pgvector-move") as connection:
-        yield Side(connection, dsn)
+        side = Side(connection, dsn)
+        if side.facts.schema is not None and side.has_table(INSTALLATION) and len(owner.buckets(connection)) > 1:
+            raise CareError("a database of several buckets is not moved this way; pg_dump and pg_restore take it along")
+        yield side
 
 
 def move(source: Side, target: Side, begin: Callable[[str], None], advance: Callable[[int], None]) -> dict[str, int]:

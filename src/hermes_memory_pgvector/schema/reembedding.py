@@ -65,8 +65,10 @@ def settle(dsn: str, model: EmbeddingModel) -> None:
     """Have the new model's tables read as fast as those that have been in use for long."""
     with owner.connected(dsn, NAME) as connection:
         connection.execute("SELECT set_config('statement_timeout', '0', false)")
-        for table in vector_tables(model.id).values():
-            connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(table))
+        for schema_name in owner.buckets(connection):
+            for table in vector_tables(model.id).values():
+                place = sql.Identifier(schema_name)
+                connection.execute(sql.SQL("VACUUM (ANALYZE) {}.{}").format(place, table))
 
 
 def switch(dsn: str, model: EmbeddingModel, finish: Callable[[Connection], bool], *, actor: str, home_id: str) -> bool:
@@ -83,7 +85,8 @@ def switch(dsn: str, model: EmbeddingModel, finish: Callable[[Connection], bool]
             if not finish(connection):
                 return False
             make_current(connection, model.id)
-            connection.execute(admin_statement("models/finish_pending").format(**vector_tables(model.id)))
+            for _ in owner.within_buckets(connection):
+                connection.execute(admin_statement("models/finish_pending").format(**vector_tables(model.id)))
             make_views_and_grants(connection, fleet_roles(connection))
             _record(connection, actor, home_id, "switch model", model, {})
     except DatabaseUnavailable as error:
@@ -100,9 +103,12 @@ def drop(dsn: str, model_ids: Sequence[int], *, actor: str, home_id: str) -> Non
             found = next((each for each in models.listed(connection) if each.id == model_id), None)
             if found is None or found.is_current:
                 raise CareError(f"model {model_id} is in use by now, or gone; nothing of it was dropped")
-            tables = vector_tables(model_id)
-            connection.execute(sql.SQL("DROP TABLE {}").format(sql.SQL(", ").join(tables.values())))
-            connection.execute("DELETE FROM embedding_models WHERE id = %s AND NOT is_current", (model_id,))
+            tables = sql.SQL(", ").join(vector_tables(model_id).values())
+            if len(owner.buckets(connection)) > 1:
+                connection.execute(sql.SQL("DROP VIEW IF EXISTS {}").format(tables))
+            for _ in owner.within_buckets(connection):
+                connection.execute(sql.SQL("DROP TABLE {}").format(tables))
+                connection.execute("DELETE FROM embedding_models WHERE id = %s AND NOT is_current", (model_id,))
             model = EmbeddingModel(found.id, found.name, found.dim)
             _record(connection, actor, home_id, "drop vectors", model, {"bytes": found.bytes})
 

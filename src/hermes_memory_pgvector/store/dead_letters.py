@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import one, run
 from hermes_memory_pgvector.store import gate
@@ -43,4 +44,5 @@ def find(connection: Connection, letter_id: int) -> tuple[DeadLetter, bytes] | N
 
 def drop(connection: Connection, letter_id: int) -> bool:
     """Delete a rejected record; False when there is none."""
-    return run(connection, "journal/drop_dead_letter", id=letter_id).rowcount == 1
+    dropped = [run(connection, "journal/drop_dead_letter", id=letter_id).rowcount for _ in buckets.within(connection)]
+    return sum(dropped) == 1

@@ -152,7 +152,7 @@ def _given_up(
     }
     told = buckets.reached(connection, lambda each: run(each, "memories/held_elsewhere", **values).fetchall())
     moved = []
-    for number, (place, other, newest) in enumerate(row for rows in told for row in rows):
+    for number, (place, other, newest) in enumerate(row for rows in told.values() for row in rows):
         item = announced[place - 1]
         # It takes back what the file said, so it comes after it, however late the report has arrived.
         when = Moment(item.operation.when.wall_us, (newest or 0) + 1)

@@ -93,15 +93,17 @@ def _home(memory: Memory, limit: int) -> StatusFacts:
     from hermes_memory_pgvector.embedding.configured import setting_fault
     from hermes_memory_pgvector.ops import belonging, journals, parts
     from hermes_memory_pgvector.ops.setup.checks import difference
+    from hermes_memory_pgvector.postgres import buckets
     from hermes_memory_pgvector.store import watermarks
 
     settings, troubles = memory.parsed.settings, memory.parsed.troubles
     stored: dict[str, Any] = {}
-    marks, objection, differs, problem = None, "", "", None
+    marks, away, objection, differs, problem = None, "", "", "", None
     try:
         with memory.reading() as connection:
             stored = _read(memory, connection, settings, limit)
-            marks = watermarks.read(connection, journals.writers(memory.home))
+            marks = watermarks.everywhere(connection, journals.writers(memory.home))
+            away = buckets.silent(connection)
             objection = belonging.objection(memory.home, settings, connection)
             differs = difference(memory.home, settings, (stored["model"] or {}).get("name"))
     except MemoryPluginError as error:
@@ -111,6 +113,7 @@ def _home(memory: Memory, limit: int) -> StatusFacts:
     differs = "" if fault else differs
     notes = (
         *_more(stored, limit), *_kept_out(memory),
+        *([Note("problem", away)] if away else []),
         *_faults(troubles, settings, objection, problem, differs, fault),
         *journals.oddities(report),
     )  # fmt: skip

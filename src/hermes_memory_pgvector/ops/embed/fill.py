@@ -14,6 +14,7 @@ from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import Embedder
 from hermes_memory_pgvector.errors import CareError, DatabaseDenied, DatabaseUnavailable, EmbeddingUnavailable
+from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.store import models, vectors
 from hermes_memory_pgvector.store.vectors import Key, Made, Wanting
@@ -99,7 +100,8 @@ class Fill:
             made, without = vectors_of(self._embedder, rows, Deadline.after(LAST_SECONDS)) if rows else ([], [])
         except EmbeddingUnavailable:
             return False
-        vectors.insert(connection, self._model, made)
+        for part in buckets.apart(connection, made, _theme_of):
+            vectors.insert(connection, self._model, part)
         self._note(rows, without)
         return True
 
@@ -144,9 +146,10 @@ class Fill:
         self._note(rows, without)
 
     def _store(self, connection: Connection, made: Sequence[Made]) -> None:
-        vectors.insert(connection, self._model, made)
-        if made and self._model.is_current:
-            models.finish_made(connection, self._model, [item.row.key for item in made])
+        for part in buckets.apart(connection, made, _theme_of):
+            vectors.insert(connection, self._model, part)
+            if part and self._model.is_current:
+                models.finish_made(connection, self._model, [item.row.key for item in part])
 
     def _note(self, rows: Sequence[Wanting], without: Sequence[Wanting]) -> None:
         self._without.update({row.key: row.digest for row in without})
@@ -171,3 +174,7 @@ class Fill:
                 self._bar.phase(f"waiting: {error}")
                 time.sleep(pause)
                 pause = min(MOST_PAUSE_SECONDS, 2 * pause)
+
+
+def _theme_of(made: Made) -> str:
+    return made.row.theme

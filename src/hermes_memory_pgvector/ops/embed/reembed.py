@@ -194,6 +194,7 @@ def _switched(
 ) -> tuple[EmbeddingModel, int, int]:
     from hermes_memory_pgvector.embedding.probe import measure
     from hermes_memory_pgvector.ops.embed.fill import Fill
+    from hermes_memory_pgvector.postgres import buckets
     from hermes_memory_pgvector.schema import reembedding
     from hermes_memory_pgvector.schema.model_tables import NewModel
     from hermes_memory_pgvector.store import vectors
@@ -203,7 +204,8 @@ def _switched(
         scale = info.scale or measure(embedder, Deadline.after(MEASURE_SECONDS))
         model = reembedding.begin(admin, NewModel(info.name, info.dim, scale.mean, scale.sd))
         with pool.transaction(Deadline.after(EMBEDDER_SECONDS)) as connection:
-            vectors.set_scale(connection, model, (scale.mean, scale.sd), (info.query_prefix, info.document_prefix))
+            for _ in buckets.within(connection):
+                vectors.set_scale(connection, model, (scale.mean, scale.sd), (info.query_prefix, info.document_prefix))
         work = Fill(pool, embedder, model, described, bar)
         bar.phase(f"embedding with {info.name}")
         work.run()

@@ -10,7 +10,6 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +18,6 @@ from hermes_memory_pgvector.config.settings_file import data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal.segment import list_directory
 from hermes_memory_pgvector.ops import journals, parts
-from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.runtime import processes
 from hermes_memory_pgvector.runtime.flush import request_path
 from hermes_memory_pgvector.store import installation, watermarks
@@ -79,12 +77,8 @@ def drain(homes: Sequence[Path]) -> list[Note]:
 
 def waiting(connection: Connection, homes: Sequence[Path]) -> int:
     """How many records wait in the journals of these homes."""
-    writers = {home: journals.writers(home) for home in homes}
-    told = [watermarks.read(connection, [*chain(*writers.values())]) for _ in buckets.within(connection)]
-    marks = {
-        home: {each: min(marks.get(each, 0) for marks in told) for each in named} for home, named in writers.items()
-    }
-    return sum(journals.report(home, each).records for home, each in marks.items())
+    marks = {home: watermarks.everywhere(connection, journals.writers(home)) for home in homes}
+    return sum(journals.report(home, told).records for home, told in marks.items())
 
 
 def _left(home: Path, folder: Path, silent: Collection[Path]) -> Iterator[Note]:

@@ -192,8 +192,9 @@ def of_embedder(home: Path, settings: Settings) -> Iterator[Finding]:
 
 def _database(
     home: Path, settings: Settings, info: ModelInfo | None
-) -> Generator[Finding, None, dict[str, int] | None]:
+) -> Generator[Finding, None, list[dict[str, int]] | None]:
     """Everything to be seen in the database; returns the journals' marks, where it could be read."""
+    from hermes_memory_pgvector.postgres import buckets
     from hermes_memory_pgvector.store import overview, schema, watermarks
 
     hint = "check the server and dsn: hermes-pgvector config get dsn" if settings.dsn else "hermes-pgvector up"
@@ -220,11 +221,14 @@ def _database(
             if objection:
                 back = "or switch back to the other one: hermes-pgvector config set dsn DSN"
                 yield Finding("journal", "problem", f"nothing is stored: {objection}", back)
+            away = buckets.silent(connection)
+            if away:
+                yield Finding("buckets", "problem", away, "see that their servers run and the role may use the schemas")
             yield from _vectors(connection, settings, info)
             if settings.bulk_sync_on_init:
                 yield from _files(connection, home, settings)
             yield from _rejected(connection)
-            return watermarks.read(connection, journals.writers(home))
+            return watermarks.everywhere(connection, journals.writers(home))
     except Held as error:
         text = f"nothing is stored: {error}"
         yield Finding("database", "problem", text, "check config.yaml and .env: hermes-pgvector config show")
@@ -329,7 +333,7 @@ def _rejected(connection: Connection) -> Iterator[Finding]:
 # The journal, and the processes that use it.
 
 
-def _journal(home: Path, settings: Settings, marks: dict[str, int] | None) -> Iterator[Finding]:
+def _journal(home: Path, settings: Settings, marks: list[dict[str, int]] | None) -> Iterator[Finding]:
     from hermes_memory_pgvector.journal import Journal
 
     folder = data_folder(home) / journals.FOLDER_NAME
