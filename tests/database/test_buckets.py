@@ -327,7 +327,7 @@ def test_a_writer_that_is_killed_again_and_again_loses_nothing_and_stores_nothin
     rig = Rig(folder, four_buckets)
     rig.writer.start()
     enough = {theme: {f"{theme} says {number}" for number in range(last + 1)} for theme in THEMES}
-    wait_until(lambda: all(set(rig.stored().get(theme, [])) >= each for theme, each in enough.items()), seconds=120)
+    wait_until(lambda: all(set(rig.stored().get(theme, [])) >= each for theme, each in enough.items()), seconds=600)
     for theme, each in rig.stored().items():
         assert len(each) == len(set(each))
         assert len(each) <= last + 1 + examples(5), f"only what was under way at a kill may be there besides: {theme}"
