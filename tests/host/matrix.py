@@ -32,7 +32,7 @@ CHECKS = {
     "sessions": ("tests/host/test_session_boundaries.py",),
     "profiles": (
         "tests/host/test_gateway_life.py::test_profiles_behind_one_gateway_keep_their_own_files",
-        "tests/host/test_profiles.py",
+        "tests/host/test_profiles_of_a_gateway.py",
     ),
 }
 

@@ -45,6 +45,8 @@ def watched(typed: str = "") -> Iterator[Screen]:
             patch.setenv(name, value)
         for name in ("NO_COLOR", "FORCE_COLOR"):
             patch.delenv(name, raising=False)
+        # Whatever command ran in this process before.
+        use("auto", is_document=False)
         try:
             yield shown
         finally:
