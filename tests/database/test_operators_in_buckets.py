@@ -9,10 +9,17 @@ from pathlib import Path
 import psycopg
 import pytest
 from database.test_forget import CANARY, OTHER, Home
+from psycopg.conninfo import make_conninfo
 
 from hermes_memory_pgvector.mirror import mirror
 from hermes_memory_pgvector.postgres.buckets import bucket_of
+from hermes_memory_pgvector.schema import migrate
+from hermes_memory_pgvector.schema.model_tables import NewModel
+from hermes_memory_pgvector.schema.moving import Mark, differences, move, open_side
+from hermes_memory_pgvector.server.server import RUNTIME_ROLE
+from testing.command import Commands
 from testing.postgres import Database
+from testing.stored import Stored
 
 BUCKETS = 4
 THEMES = [next(each for each in map("t{}".format, count()) if bucket_of(each, BUCKETS) == n) for n in range(BUCKETS)]
@@ -111,3 +118,45 @@ def test_memories_are_added_changed_and_put_back_and_secrets_are_masked(home: Ho
     done = home.commands.call("forget", "--secrets", "--execute", "--json")
     assert (done.code, done.json["counts"]) == (0, {"turns": BUCKETS}), done
     assert token not in home.stored.everything()
+
+
+def test_everything_moves_bucket_by_bucket(home: Home, database: Database) -> None:
+    """To a database of one bucket, which gets as many, under other names where its schema has another one."""
+    with psycopg.connect(database.owner_dsn, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA elsewhere")
+    there = make_conninfo(database.owner_dsn, options="-csearch_path=elsewhere")
+    migrate.apply(there, runtime_role=RUNTIME_ROLE, model=NewModel("another", 3, 0.0, 1.0))
+    with open_side(home.stored.dsn) as source, open_side(there) as target:
+        before = source.sums()
+        source.shut("elsewhere")
+        rows = move(source, target, lambda _: None, lambda _: None)
+        assert (rows["memory_entries"], rows["conversations"]) == (BUCKETS, 2 * BUCKETS)
+        assert differences(before, target.sums()) == []
+        assert target.mark() == Mark(source.mark().id, None)  # type: ignore[union-attr]
+        source.reopen()
+    moved = Stored(there)
+    assert [moved.count(f"elsewhere_0{bucket}.conversations") for bucket in range(BUCKETS)] == [2] * BUCKETS
+    numbers = "SELECT nextval('{}.conversations_id_seq')"
+    for bucket in range(BUCKETS):
+        assert moved.rows(numbers.format(f"elsewhere_0{bucket}")) == home.stored.rows(
+            numbers.format(f"hermes_0{bucket}")
+        )
+    migrate.apply(there, runtime_role=RUNTIME_ROLE)
+
+
+def test_a_backup_of_several_buckets_comes_back_in_as_many(
+    home: Home, empty_database: Database, tmp_path: Path
+) -> None:
+    here, there = Commands(tmp_path / "here"), Commands(tmp_path / "there")
+    for commands, dsn in ((here, home.stored.dsn), (there, empty_database.owner_dsn)):
+        commands.folder.mkdir()
+        commands.configure(dsn=dsn)
+    assert here.call("migrate").code == 0
+    file = here.folder / "memory.tar"
+    done = here.call("backup", "create", str(file))
+    assert (done.code, "every table has the same rows" in " ".join(done.out.split())) == (0, True), done
+    assert here.call("backup", "verify", str(file)).code == 0
+    assert there.call("backup", "restore", str(file), "--execute").code == 0
+    stored = Stored(empty_database.owner_dsn)
+    assert [stored.count(f"hermes_0{bucket}.conversations") for bucket in range(BUCKETS)] == [2] * BUCKETS
+    assert CANARY in there.call("recall", f"{CANARY} likes {THEMES[2]}", "--theme", THEMES[2]).out

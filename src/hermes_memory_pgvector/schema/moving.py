@@ -19,7 +19,7 @@ from psycopg import IsolationLevel, sql
 
 from hermes_memory_pgvector.errors import CareError, SchemaError
 from hermes_memory_pgvector.postgres.statements import admin_statement, read_sql, statement, vector_tables
-from hermes_memory_pgvector.schema import migrate, owner
+from hermes_memory_pgvector.schema import buckets, migrate, owner
 from hermes_memory_pgvector.schema.model_tables import model_sql
 from hermes_memory_pgvector.schema.owner import INSTALLATION
 
@@ -29,7 +29,6 @@ THEME = "agent_identity"
 MADE_BY_MIGRATE = (INSTALLATION, "embedding_models")
 """What an unused database may hold."""
 REPORTED_ROWS = 1000
-TIDIED_ROWS = 2000
 Sums = Mapping[str, Mapping[str, list[Any]]]
 """By table and theme, the number of rows and the sum of their checksums; tables without themes have one, ""."""
 
@@ -93,25 +92,45 @@ class Side:
         vectors = [f"{name}_{model}" for model, _ in self.models() for name in ("memory_vectors", "turn_vectors")]
         return [*made, *vectors]
 
+    def parts(self) -> Iterator[str]:
+        """The schemas of the installation's tables and of each bucket, with names that mean the tables of each.
+
+        With one bucket they are the same. For the time of a transaction.
+        """
+        main, schemas = owner.schema_to_migrate(self.connection), owner.buckets(self.connection)
+        for schema in dict.fromkeys((main, *schemas)):
+            owner.stay_within(self.connection, *dict.fromkeys((schema, main)))
+            yield schema
+        owner.stay_within(self.connection, main)
+
+    def tables_of_part(self) -> list[str]:
+        """The tables that move and lie in the schema that names mean just now."""
+        lying = {str(name) for (name,) in self.connection.execute(admin_statement("moving/tables"))}
+        return [name for name in self.tables() if name in lying]
+
     def models(self) -> list[tuple[int, int]]:
         """The number and the dimension of each embedding model."""
         rows = self.connection.execute(admin_statement("moving/models")).fetchall()
         return [(int(number), int(dim)) for number, dim in rows]
 
     def counts(self) -> dict[str, int]:
-        """How many rows each table has."""
-        return {
-            name: int(owner.value(self.connection, admin_statement("moving/count").format(table=sql.Identifier(name))))
-            for name in self.tables()
-        }
+        """How many rows each table has, in all buckets."""
+        counts: dict[str, int] = {}
+        for name, rows in self._of_each_table("moving/count"):
+            counts[name] = counts.get(name, 0) + int(rows)
+        return counts
 
     def is_unused(self) -> bool:
         """Whether nothing was ever stored here."""
-        return not any(
-            owner.value(self.connection, admin_statement("moving/has_rows").format(table=sql.Identifier(name)))
-            for name in self.tables()
-            if name not in MADE_BY_MIGRATE
-        )
+        return not any(has for name, has in self._of_each_table("moving/has_rows") if name not in MADE_BY_MIGRATE)
+
+    def _of_each_table(self, query: str) -> list[tuple[str, Any]]:
+        with self.connection.transaction():
+            return [
+                (name, owner.value(self.connection, admin_statement(query).format(table=sql.Identifier(name))))
+                for _ in self.parts()
+                for name in self.tables_of_part()
+            ]
 
     def owns_tables(self) -> bool:
         """Whether this login may change the tables."""
@@ -123,7 +142,8 @@ class Side:
 
     def has_approximate_index(self) -> bool:
         """Whether vectors have an index that finds neighbours without comparing all of them."""
-        return bool(owner.value(self.connection, "moving/has_approximate_index"))
+        schemas = owner.buckets(self.connection)
+        return bool(owner.value(self.connection, "moving/has_approximate_index", (schemas,)))
 
     def other_homes(self, homes: Sequence[str]) -> list[str]:
         """Homes that were heard of lately, except these."""
@@ -159,8 +179,17 @@ class Side:
         self.connection.execute(admin_statement("moving/leave"), (None,))
 
     def sums(self) -> dict[str, dict[str, list[Any]]]:
-        """What every table holds, in numbers."""
-        return {name: self.sums_of(name) for name in self.tables() if name != INSTALLATION}
+        """What every table holds, in numbers, in all buckets."""
+        found: dict[str, dict[str, list[Any]]] = {}
+        with self.connection.transaction():
+            for _ in self.parts():
+                for name in self.tables_of_part():
+                    sums = found.setdefault(name, {})
+                    for theme, (count, checksum) in self.sums_of(name).items() if name != INSTALLATION else ():
+                        rows, total = sums.get(theme, (0, "0"))
+                        sums[theme] = [rows + count, str(int(total) + int(checksum))]
+        del found[INSTALLATION]
+        return found
 
     def sums_of(self, name: str) -> dict[str, list[Any]]:
         """What a table holds, in numbers."""
@@ -193,15 +222,12 @@ class Side:
         """The name by which pg_dump sees what this transaction sees."""
         return str(owner.value(self.connection, sql.SQL("SELECT pg_export_snapshot()")))
 
-    def tidy(self, rows: Mapping[str, int]) -> None:
+    def tidy(self) -> None:
         """Vacuum and analyse, so that the first searches are planned like later ones and read the index alone."""
-        for name, count in rows.items():
-            if count > TIDIED_ROWS:
-                self.connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(name)))
+        buckets.tidy(self.connection)
 
-    def set_sequences_of(self, other: Side) -> None:
-        """Go on numbering where the other side is."""
-        names = self.tables()
+    def set_sequences_of(self, other: Side, names: list[str]) -> None:
+        """Go on numbering the rows of these tables where the other side is."""
         rows = other.connection.execute(admin_statement("moving/sequences"), (names,)).fetchall()
         for (name,) in rows:
             read = admin_statement("moving/read_sequence").format(sequence=sql.Identifier(name))
@@ -216,8 +242,6 @@ def open_side(dsn: str) -> Iterator[Side]:
     """Connect as the owner; errors are ours."""
     with owner.connected(dsn, "hermes-pgvector-move") as connection:
         side = Side(connection, dsn)
-        if side.facts.schema is not None and side.has_table(INSTALLATION) and len(owner.buckets(connection)) > 1:
-            raise CareError("a database of several buckets is not moved this way; pg_dump and pg_restore take it along")
         yield side
 
 
@@ -229,20 +253,15 @@ def move(source: Side, target: Side, begin: Callable[[str], None], advance: Call
     rows: dict[str, int] = {}
     with source.one_moment(), target.connection.transaction():
         _claim(source, target)
-        _make_models(source, target)
-        names = source.tables()
-        everything = sql.SQL(", ").join(map(sql.Identifier, names))
-        target.connection.execute(sql.SQL("TRUNCATE {}").format(everything))
-        for name in names:
-            begin(name)
-            rows[name] = _copy(source, target, name, advance)
-        for name in names:
-            begin(f"comparing {name}")
-            _compare(source, target, name)
-        target.set_sequences_of(source)
+        _make_buckets(source, target)
+        schemas = [schema for schema in owner.buckets(target.connection) if schema != target.facts.schema]
+        for _, schema in zip(source.parts(), target.parts(), strict=True):
+            names = _copy_part(source, target, schema, rows, begin, advance)
+            target.set_sequences_of(source, names)
         target.connection.execute(admin_statement("moving/leave"), (None,))
+        target.connection.execute(admin_statement("buckets/set_buckets"), (schemas,))
         migrate.make_views_and_grants(target.connection, migrate.fleet_roles(target.connection))
-    target.tidy(rows)
+    target.tidy()
     return rows
 
 
@@ -258,8 +277,9 @@ def differences(before: Sums, after: Sums) -> list[str]:
 
 def _claim(source: Side, target: Side) -> None:
     """Keep others out of the target until the end of the transaction. CareError where somebody came first."""
-    held = sql.SQL(", ").join(map(sql.Identifier, target.tables()))
-    target.connection.execute(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(held))
+    for _ in target.parts():
+        held = sql.SQL(", ").join(map(sql.Identifier, target.tables_of_part()))
+        target.connection.execute(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(held))
     here, there = source.mark(), target.mark()
     is_left = here is not None and there is not None and here.id == there.id and there.moved_to is not None
     if not is_left and not target.is_unused():
@@ -268,7 +288,38 @@ def _claim(source: Side, target: Side) -> None:
         )
 
 
-def _make_models(source: Side, target: Side) -> None:
+def _make_buckets(source: Side, target: Side) -> None:
+    """Give the target as many buckets as the source has."""
+    wanted, present = len(owner.buckets(source.connection)), len(owner.buckets(target.connection))
+    if present not in (1, wanted):
+        raise CareError(
+            f"the database there has {present} buckets and this one has {wanted}: deal this one first, with "
+            f"`hermes-pgvector migrate --buckets {present}`, or name a database without buckets; nothing was changed"
+        )
+    if present != wanted:
+        buckets.deal(target.connection, wanted, lambda _: None)
+
+
+def _copy_part(
+    source: Side, target: Side, schema: str, rows: dict[str, int], begin: Callable[[str], None],
+    advance: Callable[[int], None],
+) -> list[str]:  # fmt: skip
+    """Copy and compare the tables that names mean just now; which they are."""
+    names = source.tables_of_part()
+    if "embedding_models" in names:
+        _make_models(source, target, schema)
+    everything = sql.SQL(", ").join(map(sql.Identifier, names))
+    target.connection.execute(sql.SQL("TRUNCATE {}").format(everything))
+    for name in names:
+        begin(name)
+        _copy(source, target, name, advance)
+    for name in names:
+        begin(f"comparing {name}")
+        rows[name] = rows.get(name, 0) + _compare(source, target, name)
+    return names
+
+
+def _make_models(source: Side, target: Side, schema: str) -> None:
     """Give the target the vector tables of the source's models, under the same numbers, and no others."""
     wanted, present = source.models(), target.models()
     for model, _ in present:
@@ -277,29 +328,29 @@ def _make_models(source: Side, target: Side) -> None:
                 target.connection.execute(sql.SQL("DROP TABLE IF EXISTS {} CASCADE").format(table))
     for model, dim in wanted:
         if (model, dim) not in present:
-            target.connection.execute(model_sql(model, dim, target.facts.schema or ""))
+            target.connection.execute(model_sql(model, dim, schema))
 
 
-def _copy(source: Side, target: Side, name: str, advance: Callable[[int], None]) -> int:
+def _copy(source: Side, target: Side, name: str, advance: Callable[[int], None]) -> None:
     columns = source.columns(name)
     if columns != target.columns(name):
         raise SchemaError(f"table {name} has other columns there than here; run for both: hermes-pgvector migrate")
     parts = {"table": sql.Identifier(name), "columns": _listed(columns)}
-    rows = 0
+    sent = 0
     with (
         source.connection.cursor().copy(admin_statement("moving/copy_out").format(**parts)) as out,
         target.connection.cursor().copy(admin_statement("moving/copy_in").format(**parts)) as into,
     ):
-        # A server sends each row as a message.
-        for rows, message in enumerate(out, start=1):
+        # A server sends each row as a message, and one more at the end.
+        for sent, message in enumerate(out):
             into.write(message)
-            if rows % REPORTED_ROWS == 0:
+            if sent and sent % REPORTED_ROWS == 0:
                 advance(REPORTED_ROWS)
-    advance(rows % REPORTED_ROWS)
-    return rows
+    advance(sent % REPORTED_ROWS)
 
 
-def _compare(source: Side, target: Side, name: str) -> None:
+def _compare(source: Side, target: Side, name: str) -> int:
+    """How many rows both sides hold; CareError where they do not hold the same."""
     here, there = source.sums_of(name), target.sums_of(name)
     differing = sorted(theme for theme in {*here, *there} if here.get(theme) != there.get(theme))
     if differing:
@@ -309,6 +360,7 @@ def _compare(source: Side, target: Side, name: str) -> None:
             f"{name} differs after copying in {len(differing)} themes; {first or 'all of it'} has {counts[0]} rows "
             f"here and {counts[1]} there; nothing was changed"
         )
+    return sum(int(count) for count, _ in here.values())
 
 
 def _listed(columns: Sequence[str]) -> sql.Composed:

@@ -40,7 +40,8 @@ FROM pg_database AS d WHERE d.datname = current_database()
 -- has_approximate_index --
 -- whether an index over vectors is an approximate one
 SELECT EXISTS (SELECT FROM pg_class AS c JOIN pg_am AS a ON a.oid = c.relam
-               WHERE a.amname = 'hnsw' AND c.relnamespace = quote_ident(current_schema())::regnamespace)
+               JOIN pg_namespace AS n ON n.oid = c.relnamespace
+               WHERE a.amname = 'hnsw' AND n.nspname = ANY (%s))
 
 
 -- has_rows --
@@ -108,3 +109,8 @@ FROM (SELECT (SELECT n.nspname FROM pg_extension AS x JOIN pg_namespace AS n ON 
 -- sums --
 -- how many rows each theme has in a table, and the sum of their checksums
 SELECT {theme}, count(*), sum(hashtextextended(ROW({columns})::text, 0)::numeric)::text FROM {table} GROUP BY 1
+
+
+-- tables --
+-- the tables of this schema
+SELECT relname::text FROM pg_class WHERE relkind = 'r' AND relnamespace = quote_ident(current_schema())::regnamespace
