@@ -235,6 +235,34 @@ def test_what_a_bucket_has_lost_it_gets_again(rig: Rig) -> None:
     wait_until(lambda: rig.stored() == said(range(20)))
 
 
+def test_an_agent_that_slept_while_its_themes_were_dealt_stores_all_of_it(
+    tmp_path: Path, migrated_template: Database, postgres_server: ConnectionInfo
+) -> None:
+    """Its connections are closed by then, so that no question of it ever fails."""
+    with new_database(postgres_server, template=migrated_template.name) as database:
+        rig = Rig(tmp_path / "journal", database)
+        rig.say(range(5))
+        rig.writer.start()
+        wait_until(lambda: rig.writer.flush(Deadline.after(1)))
+
+        def has_slept() -> bool:
+            rig.pool.reap(0.0)
+            return not rig.owner(
+                "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+
+        wait_until(lambda: rig.writer._checked_at > 0)
+        wait_until(has_slept)
+        migrate.apply(database.owner_dsn, runtime_role=RUNTIME_ROLE, buckets=COUNT)
+        rig.say(range(5, 50))
+        wait_until(lambda: rig.writer.flush(Deadline.after(1)))
+        assert {theme: sorted(each) for theme, each in rig.stored().items()} == {
+            theme: sorted(each) for theme, each in said(range(50)).items()
+        }
+        assert not rig.writer.breaker.is_open
+        rig.close()
+
+
 # Reading.
 
 

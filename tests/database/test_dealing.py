@@ -12,6 +12,7 @@ from hermes_memory_pgvector.errors import SchemaError
 from hermes_memory_pgvector.postgres.buckets import bucket_of
 from hermes_memory_pgvector.schema import buckets, migrate
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE
+from hermes_memory_pgvector.store import hidden
 from testing.agent import AgentHome
 from testing.postgres import DIM, MODEL, Database
 from testing.steady_load import SteadyLoad
@@ -85,15 +86,26 @@ def test_what_every_write_looks_at_is_in_every_bucket(filled: Database) -> None:
         places: dict[str, int] = dict(connection.execute("SELECT theme, bucket FROM theme_places").fetchall())
         for old, new in (("old", "theme-0"), ("older", "theme-1")):
             assert places.get(old, bucket_of(old, COUNT)) == bucket_of(new, COUNT)
+            where = f"SELECT old FROM hermes_{bucket_of(new, COUNT):02}.theme_aliases WHERE old = %s".encode()
+            assert connection.execute(where, (old,)).fetchall() == [(old,)]
+        assert connection.execute("SELECT count(*) FROM theme_aliases").fetchone() == (2,)
         for bucket in range(COUNT):
             connection.execute(f"SET search_path = hermes_{bucket:02}, public".encode())
             assert connection.execute("SELECT writer, position FROM journal_writers").fetchall() == [("w", 4711)]
             assert connection.execute("SELECT id, name, is_current FROM embedding_models").fetchall() == [
                 (1, MODEL, True)
             ]
-            assert len(connection.execute("SELECT FROM theme_aliases").fetchall()) == 2
             # The rule that is open, and the one that rows name.
             assert connection.execute("SELECT id FROM hidden ORDER BY id").fetchall() == [(1,), (2,)]
+
+
+def test_a_rule_that_every_bucket_has_is_one_rule(filled: Database) -> None:
+    with psycopg.connect(filled.runtime_dsn) as connection:
+        before = hidden.listed(connection)
+    migrate.apply(filled.owner_dsn, runtime_role=RUNTIME_ROLE, buckets=COUNT)
+    with psycopg.connect(filled.runtime_dsn) as connection:
+        assert hidden.listed(connection) == before
+        assert [hidden.twins(connection, each.id) for each in before] == [[each.id] for each in before]
 
 
 def test_new_numbers_are_given_once(filled: Database) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 
@@ -11,12 +13,20 @@ import pytest
 from database.test_forget import CANARY, OTHER, Home
 from psycopg.conninfo import make_conninfo
 
+from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.mirror import mirror
+from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.buckets import bucket_of
+from hermes_memory_pgvector.postgres.pool import Pool
+from hermes_memory_pgvector.runtime.sweep import sweep_once
 from hermes_memory_pgvector.schema import migrate
 from hermes_memory_pgvector.schema.model_tables import NewModel
 from hermes_memory_pgvector.schema.moving import Mark, differences, move, open_side
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE
+from hermes_memory_pgvector.store import hidden
+from hermes_memory_pgvector.store.expiry import Rules
+from hermes_memory_pgvector.store.hidden import Key
+from hermes_memory_pgvector.values import Kind
 from testing.command import Commands
 from testing.postgres import Database
 from testing.stored import Stored
@@ -99,6 +109,43 @@ def test_a_theme_that_gets_another_name_stays_where_it_lies(home: Home) -> None:
     assert home.stored.count("hermes_00.conversations") == 6
     assert home.commands.call("forget", "--theme", new, "--execute").code == 0
     assert home.stored.count("hermes_00.conversations") == 0
+
+
+def test_a_theme_gets_no_name_that_is_in_use_in_another_bucket(home: Home) -> None:
+    """What goes by it would be stored there, and found by nobody."""
+    old, taken = THEMES[:2]
+    other = next(each for each in map("n{}".format, count()) if bucket_of(each, BUCKETS) == 1)
+    assert home.commands.call("theme", "rename", taken, other, "--execute").code == 0
+    assert home.commands.call("forget", "--theme", other, "--execute").code == 0
+    refused = home.commands.call("theme", "rename", old, other, "--execute")
+    assert (refused.code, "was in use before" in " ".join(refused.err.split())) == (1, True), refused
+
+
+def test_rows_are_hidden_where_they_lie_now_whatever_is_remembered(home: Home) -> None:
+    pool = Pool(lambda _: home.database.runtime_dsn, maximum=1, connect_seconds=5)
+    with pool.transaction(Deadline.after(30)) as connection:
+        buckets.layout(connection)
+    new = next(each for each in map("n{}".format, count()) if bucket_of(each, BUCKETS) == 3)
+    assert home.commands.call("theme", "rename", THEMES[0], new, "--execute").code == 0
+    ((number,),) = home.stored.rows("SELECT max(id) FROM hermes_00.conversations")
+    with pool.transaction(Deadline.after(30)) as connection:
+        hidden.mute(connection, "page", "", "home", None, [Key(Kind.TURN, new, number)])
+    pool.close()
+    assert home.stored.rows("SELECT id FROM hermes_rows WHERE hidden_by IS NOT NULL") == [(number,)]
+
+
+def test_a_home_that_is_alone_in_a_bucket_is_not_alone(home: Home) -> None:
+    """What nobody knows the home of is not for it to delete."""
+    with psycopg.connect(home.database.owner_dsn) as owner:
+        owner.execute("UPDATE hermes_00.conversations SET home_id = NULL, ts = now() - interval '9 days'")
+        owner.execute("INSERT INTO hermes_01.journal_writers (writer, home_id) VALUES ('w', 'another')")
+    ((own,),) = home.stored.rows("SELECT DISTINCT home_id FROM hermes_00.journal_writers")
+    rules = Rules(turns=datetime.now(UTC) - timedelta(days=1)).of_home(own, {THEMES[0]})
+    pool = Pool(lambda _: home.database.runtime_dsn, maximum=1, connect_seconds=5)
+    assert not (sweep_once(pool, rules, own) or Counter()).total()
+    home.stored.rows("DELETE FROM hermes_01.journal_writers WHERE home_id = 'another' RETURNING 1")
+    assert (sweep_once(pool, rules, own) or Counter()).total() == len(home.stored.turns(THEMES[0])) + 2
+    pool.close()
 
 
 def test_memories_are_added_changed_and_put_back_and_secrets_are_masked(home: Home) -> None:

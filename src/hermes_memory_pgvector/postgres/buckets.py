@@ -12,7 +12,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import psycopg
@@ -107,6 +107,12 @@ def places(connection: Connection) -> dict[str, int]:
     """The themes that lie elsewhere than their names say, as it is at this moment."""
     rows: list[Any] = connection.execute(statement("connection/places")).fetchall()
     return dict(rows)
+
+
+def present(connection: Connection) -> Layout:
+    """The layout, with where themes lie at this moment: for whoever writes to the buckets it names."""
+    found = layout(connection)
+    return replace(found, places=places(connection)) if found.schemas else found
 
 
 def enter(connection: Connection, bucket: int) -> None:

@@ -22,8 +22,10 @@ from hermes_memory_pgvector.store import overview
 
 MOST_BUCKETS: Final = 64
 GATE_SECONDS: Final = 90
-COPIED: Final = ("embedding_models", "forgotten", "theme_aliases", "journal_writers")
+COPIED: Final = ("embedding_models", "forgotten", "journal_writers")
 """What every bucket needs whole, because each write looks at it there."""
+APART: Final = {"hidden": "buckets/deal_hidden", "theme_aliases": "buckets/deal_aliases"}
+"""What is dealt by something else than its theme."""
 
 Connection = psycopg.Connection[Any]
 
@@ -54,7 +56,7 @@ def deal(connection: Connection, count: int, report: Callable[[str], None]) -> N
             if name == "dead_letters" and number > 0:
                 continue
             is_whole = name in (*COPIED, "dead_letters")
-            how = "buckets/copy" if is_whole else "buckets/deal_hidden" if name == "hidden" else "buckets/deal"
+            how = "buckets/copy" if is_whole else APART.get(name, "buckets/deal")
             parts = {"table": sql.Identifier(name), "columns": columns[name], "number": sql.Literal(number)}
             connection.execute(admin_statement(how).format(bucket=sql.Identifier(schema), **parts))
         for name in sequences:
@@ -80,6 +82,7 @@ def _place_themes(connection: Connection, columns: Mapping[str, sql.Composed], c
             [
                 *(sql.SQL("SELECT agent_identity FROM {}").format(sql.Identifier(name)) for name in themed),
                 sql.SQL("SELECT theme FROM hidden WHERE theme IS NOT NULL"),
+                sql.SQL("SELECT new FROM theme_aliases"),
             ]
         )
     ).fetchall()

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from hermes_memory_pgvector.config.settings import Settings
+from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import one, run
 from hermes_memory_pgvector.store import flatten, history, vectors
@@ -167,8 +168,11 @@ def expire_memories(connection: Connection, due: Sequence[DueMemory]) -> None:
 
 def _current(connection: Connection, rules: Rules) -> Rules:
     if rules.homes is not None:
-        alone = one(connection, "expire/is_only_home", homes=list(rules.homes))
-        rules = replace(rules, is_alone=bool(alone[0]))
+        homes = list(rules.homes)
+        # A home has marks in the buckets it wrote to: in each of them nobody else may have any.
+        alone = buckets.reached(connection, lambda each: bool(one(each, "expire/is_only_home", homes=homes)[0]))
+        is_alone = len(alone) == buckets.layout(connection).count and all(alone.values())
+        rules = replace(rules, is_alone=is_alone)
     return rules.renamed(dict(run(connection, "expire/aliases").fetchall()))
 
 

@@ -111,7 +111,7 @@ def mute(
     connection: Connection, actor: str, reason: str, home_id: str, bounds: Bounds | None, keys: Collection[Key]
 ) -> list[int]:
     """Hide rows, and with bounds whatever lies within them; the rules, one for each bucket that it concerns."""
-    layout, at = buckets.layout(connection), datetime.now(UTC)
+    layout, at = buckets.present(connection), datetime.now(UTC)
     numbers = []
     for bucket in buckets.within(connection):
         here = [key for key in keys if layout.of(key.theme) == bucket]

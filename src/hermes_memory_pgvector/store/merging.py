@@ -40,6 +40,11 @@ def alias_of(connection: Connection, theme: str) -> str | None:
     return None if row is None else row[0]
 
 
+def is_referred_to(connection: Connection, theme: str) -> bool:
+    """Whether a theme without rows is what others are called now, or has rules of its own."""
+    return bool(one(connection, "themes/is_referred_to", theme=theme)[0])
+
+
 def merge(connection: Connection, old: str, new: str) -> dict[str, int]:
     """With the gate closed: give everything of a theme to another, and whatever is written to it from now on."""
     moved: dict[str, int] = {}

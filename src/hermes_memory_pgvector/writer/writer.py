@@ -61,6 +61,10 @@ PROBE_SECONDS = 10.0
 FOR_NEWER = "records of a newer version of this package; they wait for a process of that version"
 
 
+class _Dealt(MemoryPluginError):
+    """The database has another number of buckets than when it was verified: nothing of this transaction counts."""
+
+
 @dataclass(frozen=True, slots=True)
 class WriterStatus:
     """How the writer is doing."""
@@ -129,6 +133,11 @@ class Writer(Service):
         try:
             self._verify()
             self._drain_all()
+        except _Dealt:
+            # No failure: each bucket is asked how far it is.
+            self._is_verified = False
+            self.breaker.released()
+            return 0.0
         except MemoryPluginError as error:
             if isinstance(error, SchemaError) and self._heal_schema():
                 # The tables are there now, so nobody is told to make them.
@@ -260,6 +269,7 @@ class Writer(Service):
             return
         with self._pool.connection(Deadline.after(BATCH_SECONDS)) as connection:
             news = schema.verify(connection).news
+            buckets.forget(connection)
             count = buckets.layout(connection, may_ask=True).count
         if self._progress.deal(count):
             # The tables have been dealt to buckets: each has its own marks.
@@ -318,7 +328,9 @@ class Writer(Service):
             return
         writers = [own, *self._finished]
         deadline = Deadline.after(BATCH_SECONDS)
-        marks = buckets.each(self._pool, deadline, lambda connection: watermarks.read(connection, writers)).found
+        asked = buckets.each(self._pool, deadline, lambda connection: watermarks.read(connection, writers))
+        self._require_same(len(asked.found) + len(asked.missing))
+        marks = asked.found
         for writer, known in list(self._finished.items()):
             now = {bucket: told.get(writer, 0) for bucket, told in marks.items()}
             if any(mark != known[bucket] for bucket, mark in now.items()):
@@ -445,6 +457,7 @@ class Writer(Service):
         deadline = Deadline.after(BATCH_SECONDS)
         try:
             with self._pool.transaction(deadline, bucket=bucket) as connection:
+                self._require_same(buckets.layout(connection).count)
                 mark = watermarks.lock(connection, writer, self._home_id)
                 self._progress.compare(writer, mark, bucket)
                 yield connection, self._progress.of(writer, bucket)
@@ -453,6 +466,13 @@ class Writer(Service):
                 # The same batch would take as long again.
                 self._most = max(1, self._most // 2)
             raise
+
+    def _require_same(self, count: int) -> None:
+        """A connection made since may have found the tables dealt, without an error: whoever took bucket 0 for all of
+        them would count records as stored that are for others.
+        """
+        if count != self._progress.buckets:
+            raise _Dealt(f"the themes lie in {count} buckets by now")
 
     def _read(self, writer: str, after: int, most: int) -> list[Record]:
         """Records of a journal; those that one bucket was given last are there for the others, too."""

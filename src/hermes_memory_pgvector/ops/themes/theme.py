@@ -76,6 +76,8 @@ def _check(connection: Connection, what: str, old: str, new: str) -> None:
             f"{old!r} lies in bucket {layout.of(old)} and {new!r} in bucket {layout.of(new)}: themes of one bucket can "
             f"be put together; export {old!r}, give its lines the other name, and import them"
         )
+    if layout.of(old) != layout.of(new) and merging.is_referred_to(connection, new):
+        raise ConfigError(f"theme {new!r} was in use before, in another bucket; name another")
 
 
 def _notes(old: str, new: str, settings: Settings) -> Iterator[Note]:

@@ -30,6 +30,12 @@ WHERE rule.theme IN (SELECT dealt.theme FROM dealt WHERE dealt.bucket = {number}
                       UNION SELECT entry.hidden_by FROM {bucket}.memory_entries AS entry))
 
 
+-- deal_aliases --
+-- gives a bucket the former names of its themes, and no others: a copy that a later renaming does not reach says what is over
+INSERT INTO {bucket}.{table} ({columns}) SELECT {columns} FROM {table}
+WHERE new IN (SELECT theme FROM dealt WHERE bucket = {number})
+
+
 -- set_buckets --
 -- notes the schemas of the buckets
 UPDATE hermes_pgvector_installation SET buckets = %s

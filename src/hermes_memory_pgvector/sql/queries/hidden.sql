@@ -48,7 +48,7 @@ WHERE entry.homes - 'mcp' <> '{}'::jsonb;
 -- The rules in force and the one that is asked for, the newest first, each with what it hides.
 --
 -- id: only this one; theme: only what it hides there, or is about it alone; before: only numbers below. Null for all.
-SELECT rule.id, rule.rule, rule.actor, rule.reason, rule.theme, rule.session_id, rule.origin, rule.since, rule.until,
+SELECT DISTINCT ON (rule.id) rule.id, rule.rule, rule.actor, rule.reason, rule.theme, rule.session_id, rule.origin, rule.since, rule.until,
        rule.is_open, rule.at, rule.undone_at, coalesce(held.turns, 0), coalesce(held.memories, 0), held.names, held.content
 FROM hidden AS rule
 LEFT JOIN (SELECT stored.hidden_by AS id, count(*) FILTER (WHERE stored.kind = 'turn') AS turns,
@@ -133,7 +133,7 @@ SELECT count(*) FILTER (WHERE kind = 'turn'), count(*) FILTER (WHERE kind = 'mem
 
 -- twins --
 -- A rule that is in force, and those that were made with it in other buckets.
-SELECT twin.id FROM hidden AS rule
+SELECT DISTINCT twin.id FROM hidden AS rule
 JOIN hidden AS twin ON twin.rule = rule.rule AND twin.actor = rule.actor AND twin.at = rule.at
 WHERE rule.id = %(id)s::bigint AND twin.undone_at IS NULL
 ORDER BY twin.id;

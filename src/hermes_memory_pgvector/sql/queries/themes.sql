@@ -58,6 +58,12 @@ INSERT INTO theme_aliases (old, new, finished_at) VALUES (%(old)s, %(new)s, now(
 ON CONFLICT (old) DO UPDATE SET new = excluded.new;
 
 
+-- is_referred_to --
+-- Do other themes go by this name, or is anything hidden under it?
+SELECT EXISTS (SELECT FROM theme_aliases WHERE new = %(theme)s)
+    OR EXISTS (SELECT FROM hidden WHERE theme = %(theme)s AND undone_at IS NULL);
+
+
 -- move_aliases --
 -- Themes that went into this one go where it goes.
 UPDATE theme_aliases SET new = %(other)s WHERE new = %(theme)s AND old <> %(other)s;
