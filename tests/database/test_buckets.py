@@ -16,7 +16,7 @@ import pytest
 
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import DatabaseDenied
+from hermes_memory_pgvector.errors import DatabaseDenied, DatabaseError
 from hermes_memory_pgvector.journal import Journal, codec
 from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.buckets import bucket_of
@@ -261,6 +261,22 @@ def test_an_agent_that_slept_while_its_themes_were_dealt_stores_all_of_it(
         }
         assert not rig.writer.breaker.is_open
         rig.close()
+
+
+def test_whoever_remembers_one_bucket_learns_of_several_by_failing_once(
+    migrated_template: Database, postgres_server: ConnectionInfo
+) -> None:
+    with new_database(postgres_server, template=migrated_template.name) as database:
+        pool = Pool(lambda _: database.runtime_dsn, maximum=1, connect_seconds=5)
+        with pool.transaction(Deadline.after(30), theme="hermes"):
+            pass
+        migrate.apply(database.owner_dsn, runtime_role=RUNTIME_ROLE, buckets=COUNT)
+        insert = "INSERT INTO conversations (session_id, role, content) VALUES ('s', 'user', 'words')"
+        with pytest.raises(DatabaseError), pool.transaction(Deadline.after(30), theme="hermes") as connection:
+            connection.execute(insert)
+        with pool.transaction(Deadline.after(30), theme="hermes") as connection:
+            assert connection.execute("SELECT current_schema()").fetchone() == ("hermes_03",)
+        pool.close()
 
 
 # Reading.

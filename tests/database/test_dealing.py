@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from typing import Any
 
@@ -125,7 +126,9 @@ def test_agents_that_write_meanwhile_lose_nothing_and_find_their_rows_again(
 ) -> None:
     with SteadyLoad(agent_home, writes=60, questions=5) as load:
         wait_until(lambda: load.count > 50, seconds=60)
-        migrate.apply(database.owner_dsn, runtime_role=RUNTIME_ROLE, buckets=COUNT)
+        # Longer than it takes Postgres to find that two wait for each other.
+        slowly = functools.partial(time.sleep, 1.2)
+        migrate.apply(database.owner_dsn, runtime_role=RUNTIME_ROLE, buckets=COUNT, report=lambda _: slowly())
         dealt, moment = load.count, time.monotonic()
         wait_until(lambda: load.count > dealt + 50 and load.first_answer_after(moment), seconds=120)
     agent_home.settle(120)

@@ -22,6 +22,8 @@ from hermes_memory_pgvector.postgres.connect_failure import explain
 REJECTED_CLASSES = frozenset({"21", "22", "23", "44", "54", "P0", "38", "39", "2F"})
 DENIED_CLASSES = frozenset({"42", "28", "3D", "3F", "0A", "0L", "0P", "2B"})
 SCHEMA_STATES = frozenset({"42P01", "42703", "42883", "42704", "3F000", "42P10"})
+MOVED_STATES = SCHEMA_STATES | {"42501", "55000"}
+"""What is said where the tables were: there are views now, which take no rows."""
 SHARED_STATES = SCHEMA_STATES | {"42501"}
 SHARED_CLASSES = frozenset({"28", "3D", "3F"})
 REMOTE_CLASS = "08"

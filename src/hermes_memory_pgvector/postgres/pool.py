@@ -20,7 +20,6 @@ import psycopg
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import (
-    DatabaseDenied,
     DatabaseError,
     DatabaseUnavailable,
     MemoryPluginError,
@@ -29,7 +28,7 @@ from hermes_memory_pgvector.errors import (
 from hermes_memory_pgvector.fork import renew_after_fork
 from hermes_memory_pgvector.postgres import buckets, conventions
 from hermes_memory_pgvector.postgres.conninfo import complete_conninfo
-from hermes_memory_pgvector.postgres.errors import OF_ONE_BUCKET, SCHEMA_STATES, translate, translated
+from hermes_memory_pgvector.postgres.errors import MOVED_STATES, OF_ONE_BUCKET, translate, translated
 from hermes_memory_pgvector.postgres.socket import Connection, is_usable, watched
 from hermes_memory_pgvector.service import start_thread
 
@@ -137,8 +136,8 @@ class Pool:
             with translated(), watched(connection, deadline):
                 self._check(connection, database)
                 yield connection
-        except DatabaseDenied as error:
-            if error.sqlstate in SCHEMA_STATES:
+        except DatabaseError as error:
+            if error.sqlstate in MOVED_STATES:
                 # The tables may lie elsewhere since `migrate --buckets`.
                 buckets.forget(connection)
             raise

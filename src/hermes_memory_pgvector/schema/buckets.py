@@ -7,6 +7,7 @@ Handing out is one transaction a bucket: what still lies on the coordinator work
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -35,6 +36,9 @@ def deal(connection: Connection, count: int, report: Callable[[str], None]) -> N
     if not 1 < count <= MOST_BUCKETS:
         raise SchemaError(f"{count} buckets cannot be made: 2 to {MOST_BUCKETS}")
     connection.execute("SELECT set_config('lock_timeout', %s, true)", (f"{GATE_SECONDS}s",))
+    # Before the gate, as every writer locks its mark before it comes in: whoever waited there with a mark would be in
+    # the way of taking the tables away.
+    connection.execute("LOCK TABLE journal_writers IN EXCLUSIVE MODE")
     connection.execute(statement("gate/close"))
     main = owner.schema_to_migrate(connection)
     schemas = [f"{'hermes' if main == 'public' else main}_{number:02}" for number in range(count)]
@@ -65,8 +69,22 @@ def deal(connection: Connection, count: int, report: Callable[[str], None]) -> N
             parts = {"step": sql.Literal(count), "start": sql.Literal(number + 1), "next": sql.Literal(first)}
             counting = admin_statement("buckets/number").format(sequence=sql.Identifier(schema, name), **parts)
             connection.execute(counting)
-    connection.execute(admin_statement("buckets/drop").format(sql.SQL(", ").join(map(sql.Identifier, tables))))
+    _drop(connection, admin_statement("buckets/drop").format(sql.SQL(", ").join(map(sql.Identifier, tables))))
     connection.execute(admin_statement("buckets/set_buckets"), (schemas,))
+
+
+def _drop(connection: Connection, dropping: sql.Composed) -> None:
+    """Take the tables away; whoever has read one and waits for the gate gives up at some time, and this does not."""
+    until = time.monotonic() + GATE_SECONDS
+    while True:
+        try:
+            with connection.transaction():
+                connection.execute(dropping)
+        except psycopg.errors.DeadlockDetected:
+            if time.monotonic() > until:
+                raise
+        else:
+            return
 
 
 def _columns(connection: Connection, table: str) -> sql.Composed:
