@@ -66,8 +66,8 @@ class Said:
                 conversation.found.discard(digest)
                 _remember(conversation.begun, digest, MAX_EXCHANGES)
 
-    def report(self, key: SessionKey, question: Turn | None, forms: Sequence[tuple[str, ...]]) -> list[bool]:
-        """An exchange is complete: whether each of its turns is new.
+    def report(self, key: SessionKey, asked: str, forms: Sequence[tuple[str, ...]]) -> list[bool]:
+        """An exchange is complete: whether each of its turns is new; `asked` is the digest of its question, if any.
 
         Each comes as the digest of its words and those of the words that transcripts may have for it.
         """
@@ -80,7 +80,6 @@ class Said:
                 for digest in digests:
                     conversation.begun.pop(digest, None)
                     _remember(conversation.known, digest, MAX_TURNS)
-            asked = question.digest if question is not None else ""
             waiting = [each for each in conversation.exchanges if not each.turns]
             found = next((each for each in reversed(waiting) if each.question == asked), None)
             if found is None:

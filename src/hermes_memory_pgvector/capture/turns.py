@@ -54,10 +54,10 @@ class TurnCapture:
         kept = worth_keeping(turns, settings)
         self.said.count_short(sum(not transcript.is_noise(turn.content, 0) for turn in turns) - len(kept))
         forms = [
-            (turn.digest, self._shown(turn, messages), *([turn.outline] if may_be_masked(turn.content) else []))
-            for turn in turns
+            (digest, self._shown(turn, messages) or digest, *([turn.outline] if may_be_masked(turn.content) else []))
+            for turn, digest in ((turn, turn.digest) for turn in turns)
         ]
-        new = self.said.report(_key(session), question, forms)
+        new = self.said.report(_key(session), forms[0][0] if question is not None else "", forms)
         return [
             *(
                 self._turn(session, turn, now, tools, author if turn is question else {}, is_live=True)
@@ -109,7 +109,7 @@ class TurnCapture:
         )
 
     def _shown(self, turn: Turn, messages: Any) -> str:
-        """The digest of the words that the transcript has for a turn: those of the last one of its role."""
+        """The digest of the words that the transcript has for a turn: those of the last one of its role, if others."""
         last: Sequence[Any] = messages[-LOOKED_BACK:] if isinstance(messages, list | tuple) else ()
         for message in reversed(last):
             if not isinstance(message, Mapping) or message.get("role") != turn.role:
@@ -119,7 +119,7 @@ class TurnCapture:
             lines = self._lines([message], 0.0)
             if lines and lines[0].turn is not None:
                 return lines[0].turn.digest
-        return turn.digest
+        return ""
 
     def _turn(
         self,
