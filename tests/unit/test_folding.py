@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hermes_memory_pgvector.ops.forget.named import Needle
 from hermes_memory_pgvector.text.folding import FORMAT_SIGNS, alike, folded, undressed
 
 
@@ -53,6 +54,16 @@ def test_a_name_looks_the_same_in_letters_of_another_width_or_script(written: st
 def test_a_word_of_another_script_is_no_latin_word() -> None:
     assert alike("сор и нет") == "сор и нет"
     assert alike("НЕТ") == alike("нет") != "het"
+
+
+def test_a_small_my_before_a_unit_is_no_m() -> None:
+    assert alike("10 \u00b5s") == alike("10 \u03bcs") != alike("10 ms")
+    assert alike("\u039cIT") == alike("MIT")
+
+
+@pytest.mark.parametrize("written", ["wifi_пароль: x", "APIпароль", "%D0%BF wifi_**пар**оль"])
+def test_a_part_of_a_word_of_two_scripts_is_in_it(written: str) -> None:
+    assert Needle("пароль").is_in(written)
 
 
 @given(st.text())

@@ -45,6 +45,8 @@ _ESCAPED = {"n": "\n", "r": "\n", "t": " ", "f": " ", "b": " ", "v": " "}
 _FOREIGN, _LATIN = "авекмнорстухіјѕԁһӏԛԝαβεζηικμνορτυχ", "abekmhopctyxijsdhlqwabezhikmnoptyx"
 """Small letters of which one form, mostly the capital, passes for a Latin letter; Cyrillic ones, then Greek ones."""
 _LOOK_ALIKE = str.maketrans(_FOREIGN, _LATIN)
+_MICRO = re.compile("μ(?=[A-Za-z])")
+"""As a small letter it looks like a u, whatever its capital looks like: 10 μs are not 10 ms."""
 _MIXED_WORD = re.compile(rf"\b(?=\w*[a-z])(?=\w*[{_FOREIGN}])\w+")
 
 
@@ -59,7 +61,7 @@ def alike(text: str) -> str:
 
     A word that has no Latin letter is a word of its own language.
     """
-    wide = folded(unicodedata.normalize("NFKC", text))
+    wide = folded(_MICRO.sub("u", unicodedata.normalize("NFKC", text)))
     return wide if wide.isascii() else _MIXED_WORD.sub(lambda word: word[0].translate(_LOOK_ALIKE), wide)
 
 

@@ -13,7 +13,7 @@ from hermes_memory_pgvector.errors import UsageError
 from hermes_memory_pgvector.store import marks
 from hermes_memory_pgvector.store.marks import MICROSECOND, Marker
 from hermes_memory_pgvector.terminal.parse import RecordName
-from hermes_memory_pgvector.text.folding import alike, undressed
+from hermes_memory_pgvector.text.folding import alike, folded, undressed
 from hermes_memory_pgvector.values import AddTurn, MemoryOperation, WriteItem
 
 LEAST_CHARS: Final = 3
@@ -26,7 +26,7 @@ class Needle:
     """A text as a part of others, however they are written."""
 
     def __init__(self, text: str) -> None:
-        self._folded = alike(text)
+        self._written, self._folded = folded(text), alike(text)
         if len(self._folded) < LEAST_CHARS:
             raise UsageError(f"--match needs at least {LEAST_CHARS} characters")
 
@@ -40,10 +40,12 @@ class Needle:
         if not text:
             return False
         written = str(text)
-        if self._folded in alike(written):
-            return True
         read = undressed(written).text
-        return read is not written and self._folded in alike(read)
+        return self._says(written) or (read is not written and self._says(read))
+
+    def _says(self, text: str) -> bool:
+        # A part of a word with letters of two scripts looks like nothing else by itself.
+        return self._folded in alike(text) or (not self._written.isascii() and self._written in folded(text))
 
     def without(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
         """Metadata without the values that hold it; names of sessions stay."""
