@@ -105,6 +105,24 @@ def test_a_snapshot_beside_its_original_is_a_copy(tmp_path: Path) -> None:
     assert home_id(original) == first
 
 
+@pytest.mark.parametrize("first", ["home", "home.old"])
+def test_a_home_that_was_moved_and_copied_back_is_two_homes(tmp_path: Path, first: str) -> None:
+    home, old = tmp_path / "home", tmp_path / "home.old"
+    known = home_id(home)
+    home.rename(old)
+    shutil.copytree(old, home)
+    home_id(tmp_path / first)
+    assert home_id(home) == known
+    assert identity(old).predecessors == (known,)
+
+
+def test_a_copy_made_of_hard_links_is_another_home(tmp_path: Path) -> None:
+    first = home_id(tmp_path / "one")
+    shutil.copytree(tmp_path / "one", tmp_path / "two", copy_function=os.link)
+    assert home_id(tmp_path / "two") != first
+    assert home_id(tmp_path / "one") == first
+
+
 def test_a_home_that_is_mounted_at_two_places_is_one_home(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     first = home_id(one)

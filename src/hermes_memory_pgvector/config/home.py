@@ -231,9 +231,10 @@ def _is_beside(path: Path, noted: HomePlace, found: HomePlace, known_id: str) ->
     """Whether the home that the file names is still there, in another folder.
 
     The snapshot of a file system has the inodes of its original: only the device differs, as it does after a remount.
+    A folder that was moved and then copied back has the inode, and its copy the path; `cp -l` leaves one inode in both.
     One folder that is mounted twice shows the same new file at both places.
     """
-    if noted.device == found.device or not _original(noted, found, known_id):
+    if not _original(noted, found, known_id):
         return False
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}-") as probe:
