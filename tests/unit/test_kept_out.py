@@ -18,6 +18,8 @@ CASES = {
     "a disabled toolset": (f"{ON}agent: {{disabled_toolsets: [web, memory]}}\n", [False]),
     "a platform without it": (f"{ON}platform_toolsets: {{cli: [web], telegram: [memory, web]}}\n", [False]),
     "a bundle has it": (f"{ON}platform_toolsets: {{cli: [hermes-cli, spotify]}}\n", []),
+    "everything": (f'{ON}platform_toolsets: {{cli: [web, all], slack: ["*"], telegram: [coding]}}\n', []),
+    "a bundle without it": (f"{ON}platform_toolsets: {{webhook: [hermes-webhook]}}\n", [False]),
     "values of other kinds": (
         f"{ON}agent: [x]\nplatform_toolsets: {{cli: all}}\nplugins: {{disabled: pgvector}}\n",
         [],

@@ -11,6 +11,9 @@ from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, current_p
 from hermes_memory_pgvector.errors import ConfigError
 
 TOOLSET = "memory"
+_WITH_MEMORY = frozenset({TOOLSET, "coding", "all", "*"})
+_WEBHOOK = "hermes-webhook"
+"""The one bundle of a platform that has no memory."""
 ONLY_BUILT_IN = (
     "put it back; to switch off MEMORY.md and USER.md alone: hermes config set memory.memory_enabled false, "
     "and memory.user_profile_enabled"
@@ -60,4 +63,5 @@ def _names(listed: Any) -> list[str]:
 def _lacks_memory(listed: Any) -> bool:
     """Whether a platform's list leaves the memory out; hermes' own bundles, hermes-cli and the like, have it."""
     names = _names(listed)
-    return isinstance(listed, list) and TOOLSET not in names and not any(each.startswith("hermes-") for each in names)
+    has = any(each in _WITH_MEMORY or (each.startswith("hermes-") and each != _WEBHOOK) for each in names)
+    return isinstance(listed, list) and not has
