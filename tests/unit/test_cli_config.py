@@ -231,3 +231,19 @@ def test_an_embedder_is_asked_before_it_is_written(commands: Commands) -> None:
         done = commands.call("config", "set", "embed_url", server.url)
     assert done.code == 0
     assert "embedder: nomic-embed-text (auto), 768 dimensions" in done.out
+
+
+def test_a_variable_that_says_the_default_overrides_too(commands: Commands) -> None:
+    variables = {"HERMES_PGVECTOR_PREFETCH_TRUST": "trusted"}
+    done = commands.call("config", "set", "prefetch_trust", "all", variables=variables)
+    assert "trusted (environment)" in done.out
+    assert "overrides config.yaml" in done.out
+    assert commands.call("config", "unset", "prefetch_trust", "--json", variables=variables).json["changed"] is True
+    assert "prefetch_trust" not in (commands.home / "config.yaml").read_text(encoding="utf-8")
+
+
+def test_unset_takes_a_wrong_value_away(commands: Commands) -> None:
+    file = commands.home / "config.yaml"
+    file.write_text(FILE.replace("prefetch_limit: 3", "prefetch_trust: strict"), encoding="utf-8")
+    assert commands.call("config", "unset", "prefetch_trust", "--json").json["changed"] is True
+    assert "prefetch_trust" not in file.read_text(encoding="utf-8")

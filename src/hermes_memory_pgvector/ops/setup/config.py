@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from hermes_memory_pgvector.config.settings import DECLARATIONS, GROUPS, Parsed, Settings, shown
-from hermes_memory_pgvector.config.settings_file import ENVIRONMENT_PREFIX, PROVIDER_NAME, load, update
+from hermes_memory_pgvector.config.settings_file import (
+    ENVIRONMENT,
+    ENVIRONMENT_PREFIX,
+    PROVIDER_NAME,
+    has_section,
+    load,
+    secret,
+    update,
+)
 from hermes_memory_pgvector.errors import ConfigError, DatabaseError, UsageError
 from hermes_memory_pgvector.ops import new_settings, parts, password
 from hermes_memory_pgvector.ops.memory import Memory
@@ -134,7 +142,13 @@ def _unset(home: Path, name: str) -> ChangedSetting:
     if name == "dsn":
         return _changed(home, name, new_settings.unset_dsn(home))
     before = load(home).settings
-    layers = [layer for layer in ("plugins", "memory") if before.set_by.get(name) == f"{layer}.{PROVIDER_NAME}"]
+    where = before.set_by.get(name)
+    # What stands there may be overridden, wrong, or the default.
+    layers = [
+        layer for layer in ("plugins", "memory")
+        if where == f"{layer}.{PROVIDER_NAME}"
+        or (where in (None, ENVIRONMENT) and has_section(home, (layer, PROVIDER_NAME, name)))
+    ]  # fmt: skip
     for layer in layers:
         update(home, (layer, PROVIDER_NAME), {}, remove=(name,))
     return _changed(home, name, bool(layers))
@@ -163,10 +177,12 @@ def _tried(home: Path) -> Iterator[Note]:
 
 def _changed(home: Path, name: str, changed: bool, notes: Iterable[Note] = ()) -> ChangedSetting:
     settings, before = load(home).settings, tuple(notes)
-    value, source = shown(settings, name), _source(settings, name)
+    variable = f"{ENVIRONMENT_PREFIX}{name.upper()}"
+    # A variable that says the default is in force, too.
+    is_pinned = not settings.is_set(name) and secret(home, variable) is not None
+    value, source = shown(settings, name), ENVIRONMENT if is_pinned else _source(settings, name)
     told = [Note("ok", f"{name} = {_told(name, value)} ({source}){'' if changed else ', unchanged'}"), *before]
-    if source == "environment":
-        variable = f"{ENVIRONMENT_PREFIX}{name.upper()}"
+    if source == ENVIRONMENT:
         told.append(Note("warning", f"the environment variable {variable} overrides config.yaml"))
     return ChangedSetting(name, changed, value, source, tuple(told))
 
