@@ -15,6 +15,7 @@ import pytest
 from hermes_memory_pgvector.breaker import Breaker
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import Journal
+from hermes_memory_pgvector.journal.lock import new_writer_id
 from hermes_memory_pgvector.runtime import processes
 
 CHILD = """
@@ -73,6 +74,18 @@ def test_a_dead_process_is_forgotten(tmp_path: Path) -> None:
     started.kill()
     started.communicate()
     assert processes.read_all(tmp_path) == []
+
+
+def test_two_who_look_at_once_do_not_take_each_other_for_a_dead_process(tmp_path: Path) -> None:
+    """`told` looks with a shared lock: what one reader holds tells the other nothing."""
+    file = tmp_path / f"{new_writer_id()}.lock"
+    file.write_bytes(processes.text_of_now([]))
+    looks = (
+        "import sys, pathlib, time; from hermes_memory_pgvector.runtime.processes import read_all\n"
+        "end = time.time() + 0.5\nwhile time.time() < end:\n    assert not read_all(pathlib.Path(sys.argv[1]))"
+    )
+    readers = [subprocess.Popen([sys.executable, "-c", looks, str(tmp_path)]) for _ in range(2)]
+    assert [each.wait(30) for each in readers] == [0, 0]
 
 
 def test_whoever_adopts_a_journal_is_not_taken_for_the_dead_process(tmp_path: Path, journal: Journal) -> None:

@@ -133,15 +133,20 @@ def told(directory: Path, writer: str) -> bytes | None:
         except OSError:
             return None
         try:
-            return os.pread(fd, _MOST_TOLD, 0) if _try_exclusive(fd) is False else None
+            # Shared: two who look at the same time do not take each other for the process.
+            return os.pread(fd, _MOST_TOLD, 0) if _try(fd, fcntl.LOCK_SH) is False else None
         finally:
             os.close(fd)
 
 
 def _try_exclusive(fd: int) -> bool | None:
+    return _try(fd, fcntl.LOCK_EX)
+
+
+def _try(fd: int, kind: int) -> bool | None:
     """True when taken, False when someone holds it, None when this system cannot lock."""
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:
