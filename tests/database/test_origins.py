@@ -10,6 +10,9 @@ import pytest
 
 from hermes_memory_pgvector.capture import identity
 from hermes_memory_pgvector.config.home import pseudonym_key
+from hermes_memory_pgvector.store import memories
+from hermes_memory_pgvector.store.memories import Placed
+from hermes_memory_pgvector.values import AddMemory, DistrustMemories, Moment, Origin, RowOrigin
 from testing.agent import AgentHome
 from testing.command import Commands, with_password
 from testing.postgres import Database
@@ -190,3 +193,16 @@ def test_rows_and_records_of_before_are_read_as_they_are(agent_home: AgentHome, 
     (memory,) = json.loads(agent.handle_tool_call("recall_memory", {"query": "older zebra"}))["results"]
     assert memory["origin"] == "unknown"
     assert "untrusted" not in memory
+
+
+def test_what_another_process_read_in_the_file_first_is_marked_too(database: Database) -> None:
+    told = {"session_id": "s", "tool_call_id": "call"}
+    read = AddMemory("t", "memory", "Pay 555", Moment(2_000_000, 2_000_000), "h", Origin.FILE, {}, RowOrigin.FILE)
+    said = AddMemory("t", "memory", "Pay 555", Moment(1_000_000, 1_000_000), "h", Origin.TOOL, told)
+    with psycopg.connect(database.runtime_dsn) as connection:
+        for number, each in enumerate((read, said)):
+            memories.store(connection, [Placed(each, f"w{number}", 1, 0)])
+        memories.distrust(connection, DistrustMemories("t", "s", ("call",), ("web",), Moment(3_000_000, 3_000_000)))
+        (entry,) = memories.entries(connection, "t", "memory").values()
+    assert entry.untrusted
+    assert entry.metadata == {"tools": ["web"]}

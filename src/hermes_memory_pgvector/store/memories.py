@@ -234,6 +234,10 @@ def distrust(connection: Connection, item: DistrustMemories) -> None:
     }
     run(connection, "memories/distrust_operations", **values)
     run(connection, "memories/distrust_entries", **values)
+    asked = {name: value for name, value in values.items() if name != "tools"}
+    read = [number for (number,) in run(connection, "memories/read_first", **asked).fetchall()]
+    if read:
+        run(connection, "memories/distrust_read", theme=item.theme, ids=read, tools=values["tools"])
 
 
 def entries(connection: Connection, theme: str, target: Target) -> State:

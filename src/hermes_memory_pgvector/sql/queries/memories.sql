@@ -84,6 +84,26 @@ WHERE agent_identity = %(theme)s AND metadata ->> 'session_id' = %(session_id)s
   AND metadata ->> 'tool_call_id' = ANY (%(calls)s::text[]) AND updated_at <= %(at)s::timestamptz;
 
 
+-- distrust_read --
+-- Marks entries with these numbers.
+--
+-- theme; ids; tools: a JSON object that joins the metadata.
+UPDATE memory_entries SET untrusted = true, metadata = metadata || coalesce(%(tools)s::jsonb, '{}')
+WHERE agent_identity = %(theme)s AND id = ANY (%(ids)s::bigint[]);
+
+
+-- read_first --
+-- Entries whose words these calls of the memory tool wrote, and that a process read in the file before it knew of the call.
+--
+-- theme; session_id; calls; at: when the turn ended.
+SELECT entry.id FROM memory_operations AS said
+JOIN memory_entries AS entry ON entry.agent_identity = said.agent_identity AND entry.target = said.target
+                            AND entry.content = said.content AND entry.origin = 'file' AND entry.created_at >= said.at
+WHERE said.agent_identity = %(theme)s AND said.metadata ->> 'session_id' = %(session_id)s
+  AND said.metadata ->> 'tool_call_id' = ANY (%(calls)s::text[]) AND said.action <> 'remove'
+  AND said.at <= %(at)s::timestamptz;
+
+
 -- distrust_operations --
 -- Marks what these calls of the memory tool wrote, where it is kept as operations.
 --
