@@ -312,16 +312,18 @@ def test_a_file_gives_no_orders_and_what_it_says_beside_rows_is_counted(homes: l
         {**TURN, "content": "Hidden there", "hidden": "2026-01-01"},
         {**TURN, "content": "Claims much", "untrusted": "no", "origin": "tool", "home": "h", "digest": "00" * 16},
         {**TURN, "content": "Is less trusted", "untrusted": True},
+        {**TURN, "content": "Is less trusted, too", "untrusted": "true"},
         {**memory, "homes": {"h": "file"}, "metadata": {"deep": json.loads(900 * "[" + 900 * "]")}},
     ]  # fmt: skip
     path = here.folder / "orders.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     done = brought(here, path)
-    assert (done["stored"], done["left_out"]) == (4, {"that are neither turns nor memories": 5})
+    assert (done["stored"], done["left_out"]) == (5, {"that are neither turns nor memories": 5})
     assert stored.rows("SELECT content FROM conversations WHERE hidden_by IS NOT NULL") == [("Hidden there",)]
     assert stored.rows("SELECT content, origin, untrusted, home_id FROM conversations ORDER BY id")[1:] == [
         ("Claims much", "import", False, None),
         ("Is less trusted", "import", True, None),
+        ("Is less trusted, too", "import", True, None),
     ]
     assert stored.rows("SELECT DISTINCT homes::text FROM memory_entries") == [("{}",)]
     for table in ("theme_aliases", "receipts", "forgotten", "memory_files"):

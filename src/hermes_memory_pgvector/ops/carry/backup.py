@@ -51,8 +51,16 @@ def backup(
         manifest = make(memory.home, path, admin_dsn, bar.phase) if what == "create" else archive.manifest_of(path)
         if not no_verify:
             _verify(path, bar.phase)
+    files = manifest.files
+    keys = [each.home or "." for each in manifest.homes if f"{each.folder}/{KEY_NAME}" in files]
+    lost = [
+        each.home or "." for each in manifest.homes
+        if f"{each.folder}/{CHECK_NAME}" in files and f"{each.folder}/{KEY_NAME}" not in files
+    ]  # fmt: skip
+    holds = "all memories and the key of private themes" if keys else "all memories"
     notes = [
-        Note("note", f"{size(path.stat().st_size)}; it holds all memories and the key of private themes: keep it safe"),
+        *(Note("warning", f"the {KEY_NAME} of home {each} is missing, and so not in it") for each in lost),
+        Note("note", f"{size(path.stat().st_size)}; it holds {holds}: keep it safe"),
         Note("note", "to put it back", then=command("backup", "restore", str(path))),
     ]
     if not no_verify:

@@ -100,7 +100,7 @@ class Lines:
             raise ValueError("a turn has no role")
         is_turn = role is not None and kind in (None, "turn")
         # Somebody may be trusted less on the word of a file, and nobody more.
-        untrusted = given.get("untrusted") is True
+        untrusted = str(given.get("untrusted")).lower() in ("true", "yes", "1")
         item = self._turn(given, role, words, untrusted) if is_turn and role else self._memory(given, words, untrusted)
         if not item.content:
             self.left_out[NO_WORDS] += 1
