@@ -171,7 +171,12 @@ def test_a_journal_of_which_nothing_is_left_does_not_keep_the_writer_busy(
         one.look()
         wait_until(lambda: told(caplog))
     assert (one.writer.status().again, one.writer.status().gone) == (0, 1)
-    assert one.writer.status().waiting == 0
+
+    def has_nothing_to_do() -> bool:
+        one.look()
+        return one.writer.status().waiting == 0
+
+    wait_until(has_nothing_to_do)
     assert one.writer.run_once() > 0
     one.say(20)
     assert numbers(database) == [20]
