@@ -1,4 +1,4 @@
-"""Background work with one start/stop contract, on one daemon thread per name and database, however many the homes.
+"""Background work with one start/stop contract, on at most two daemon threads per name, however many the homes.
 
 A Service may be stopped without having been started, and stopped twice. Nothing happens in its constructor.
 Durability never depends on a Service being stopped: daemon threads die with the interpreter.
@@ -19,6 +19,9 @@ from hermes_memory_pgvector.fork import renew_after_fork
 
 logger = logging.getLogger(__name__)
 
+MOST_THREADS = 2
+"""Of one name: whoever waits for a database that hangs keeps nobody from the other ones."""
+
 
 def start_thread(work: Callable[[], object], name: str) -> threading.Thread:
     """Start a daemon thread; raises ThreadUnavailable when there is none to be had, which passes by itself.
@@ -34,9 +37,9 @@ def start_thread(work: Callable[[], object], name: str) -> threading.Thread:
 
 
 class Service(ABC):
-    """Work that is done whenever it is woken or its interval is over; services of one name and database share a thread.
+    """Work that is done whenever it is woken or its interval is over; services of one name share threads.
 
-    Whoever waits for a database that hangs keeps nobody from another one.
+    Of those with one database only one runs at a time, so that a database that hangs holds up one thread.
     """
 
     def __init__(self, name: str, *, database: str = "", first_wait: float = 0.0) -> None:
@@ -70,7 +73,7 @@ class Service(ABC):
             self.woken_at = time.monotonic()
         loop = self._loop
         if loop is not None:
-            loop.event.set()
+            loop.look()
 
     @property
     def is_running(self) -> bool:
@@ -106,31 +109,37 @@ class Service(ABC):
 
 
 class _Loop:
-    """One thread, and the services it runs in turn: the one that has waited longest first."""
+    """The threads of one name, and the services they run in turn: the one that has waited longest first."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self.event = threading.Event()
+        # Reentrant: a signal handler may wake a service while this thread wakes one.
         self._condition = threading.Condition()
         self._due: dict[Service, float] = {}
         self._leaving: dict[Service, Callable[[], object]] = {}
-        self._running: Service | None = None
-        self._thread: threading.Thread | None = None
+        self._running: dict[Service, threading.Thread] = {}
+        self._threads: set[threading.Thread] = set()
 
     def add(self, service: Service, wait: float) -> None:
         with self._condition:
             self._due[service] = time.monotonic() + wait
-            if self._thread is None or not self._thread.is_alive():
+            self._threads = {each for each in self._threads if each.is_alive()}
+            if len(self._threads) < self._wanted():
                 try:
-                    self._thread = start_thread(self._run, self._name)
+                    self._threads.add(start_thread(self._run, self._name))
                 except ThreadUnavailable:
-                    del self._due[service]
-                    raise
-        self.event.set()
+                    if not self._threads:
+                        del self._due[service]
+                        raise
+            self._condition.notify_all()
+
+    def look(self) -> None:
+        """Look again what is due."""
+        with self._condition:
+            self._condition.notify_all()
 
     def has(self, service: Service) -> bool:
-        thread = self._thread
-        return service in self._due and thread is not None and thread.is_alive()
+        return service in self._due and any(each.is_alive() for each in tuple(self._threads))
 
     def leave(self, service: Service, then: Callable[[], object]) -> bool:
         """Have a service's last run followed by something else; False when it has none."""
@@ -138,66 +147,71 @@ class _Loop:
             if not self.has(service):
                 return False
             self._leaving[service] = then
-        self.event.set()
+            self._condition.notify_all()
         return True
 
     def remove(self, service: Service, deadline: Deadline) -> bool:
         with self._condition:
-            if self._thread is threading.current_thread():
+            if self._running.get(service) is threading.current_thread():
                 return True
-            is_idle = self._condition.wait_for(lambda: self._running is not service, deadline.remaining())
+            is_idle = self._condition.wait_for(lambda: service not in self._running, deadline.remaining())
             if is_idle:
                 self._due.pop(service, None)
                 self._leaving.pop(service, None)
-        self.event.set()
+            self._condition.notify_all()
         return is_idle
 
-    def _let_go(self) -> None:
-        """Forget the services that have ended."""
-        with self._condition:
-            gone = [each for each in self._due if each.is_stopping]
-            for each in gone:
-                del self._due[each]
-            after = [then for then in map(self._leaving.pop, gone, [None] * len(gone)) if then is not None]
-        for then in after:
-            then()
+    def _wanted(self) -> int:
+        """How many threads can have something to do at the same time."""
+        return min(MOST_THREADS, len({each.database for each in self._due}))
 
-    def _next(self) -> tuple[Service, float] | None:
-        """Which service is the next, and in how many seconds; None when there is none, and the thread ends."""
-        self._let_go()
-        with self._condition:
-            if not self._due:
-                self._thread = None
-                return None
-            service = min(self._due, key=lambda each: min(self._due[each], each.woken_at))
-            seconds = min(self._due[service], service.woken_at) - time.monotonic()
-            self._running = service if seconds <= 0 else None
-            return service, seconds
+    def _let_go(self) -> list[Callable[[], object]]:
+        """Forget the services that have ended; what is to follow them."""
+        gone = [each for each in self._due if each.is_stopping and each not in self._running]
+        for each in gone:
+            del self._due[each]
+        return [self._leaving.pop(each) for each in gone if each in self._leaving]
+
+    def _next(self) -> Service | None:
+        """The next service that is due, once there is one; None when this thread has to end."""
+        while True:
+            with self._condition:
+                after = self._let_go()
+                if not after:
+                    if len(self._threads) > self._wanted():
+                        self._threads.discard(threading.current_thread())
+                        return None
+                    service, seconds = self._soonest()
+                    if service is not None and seconds <= 0:
+                        service.woken_at = math.inf
+                        self._running[service] = threading.current_thread()
+                        return service
+                    self._condition.wait(None if service is None else seconds)
+            for then in after:
+                then()
+
+    def _soonest(self) -> tuple[Service | None, float]:
+        """The service to run next, and in how many seconds; None while each one's database keeps a thread busy."""
+        busy = {each.database for each in self._running}
+        free = {each: min(at, each.woken_at) for each, at in self._due.items() if each.database not in busy}
+        service = min(free, key=free.__getitem__, default=None)
+        return service, 0.0 if service is None else free[service] - time.monotonic()
 
     def _run(self) -> None:
-        while True:
-            self.event.clear()
-            found = self._next()
-            if found is None:
-                return
-            service, seconds = found
-            if seconds > 0:
-                self.event.wait(seconds)
-                continue
-            service.woken_at = math.inf
+        while (service := self._next()) is not None:
             try:
                 pause = service.run_once()
             except Exception as error:  # noqa: BLE001 - a service outlives whatever one run meets
                 pause = service.on_crash(error)
             with self._condition:
-                self._running = None
+                del self._running[service]
                 if service in self._due:
                     self._due[service] = time.monotonic() + pause
                 self._condition.notify_all()
 
 
 class _Loops:
-    """The loops of this process, by name and database."""
+    """The loops of this process, by name."""
 
     def __init__(self) -> None:
         self.after_fork_in_child()
@@ -205,13 +219,13 @@ class _Loops:
 
     def add(self, service: Service, wait: float) -> _Loop:
         with self._guard:
-            loop = self._by_key.setdefault((service.name, service.database), _Loop(service.name))
+            loop = self._by_name.setdefault(service.name, _Loop(service.name))
         loop.add(service, wait)
         return loop
 
     def after_fork_in_child(self) -> None:
         self._guard = threading.Lock()
-        self._by_key: dict[tuple[str, str], _Loop] = {}
+        self._by_name: dict[str, _Loop] = {}
 
 
 _loops = _Loops()

@@ -149,6 +149,8 @@ class Engine:
     def _attach(self, settings: Settings) -> None:
         """Make what depends on the settings."""
         self.settings = settings
+        self._database = settings.dsn or str(server_folder(self.home, settings))
+        """Which one is meant: whatever waits for it holds up no other."""
         meters = self.life.meters
         masker = masker_for(settings.mask_secrets)
         self._database_guard = DatabaseGuard(
@@ -208,6 +210,7 @@ class Engine:
             self.journal,
             self.pool,
             settings,
+            database=self._database,
             home_id=self.home_id,
             undone=self._undone,
             on_stored=self._rows_stored,
@@ -268,7 +271,7 @@ class Engine:
                 "status": self.status.publish,
                 "heartbeat": self._heartbeat.run,
             },
-            database=settings.dsn,
+            database=self._database,
         )
 
     # What providers do with it.

@@ -91,6 +91,7 @@ class Writer(Service):
         pool: Pool,
         settings: Settings,
         *,
+        database: str = "",
         home_id: str,
         undone: UndoneTurns,
         on_stored: Callable[[], None],
@@ -98,7 +99,7 @@ class Writer(Service):
         heal_schema: Callable[[], bool] = lambda: False,
         meters: Meters | None = None,
     ) -> None:
-        super().__init__("hermes-pgvector-writer", database=settings.dsn, first_wait=0.05)
+        super().__init__("hermes-pgvector-writer", database=database, first_wait=0.05)
         self._journal = journal
         self._pool = pool
         self._home_id = home_id
