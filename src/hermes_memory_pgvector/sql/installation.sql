@@ -41,14 +41,6 @@ CREATE TABLE audit_log (
 );
 ALTER SEQUENCE audit_log_id_seq OWNED BY audit_log.id;
 
--- The homes that have worked with this memory, and where each was seen last: tells a copy of a home from one that moved.
-CREATE TABLE homes (
-    home_id text        PRIMARY KEY,
-    place   text        NOT NULL,
-    process text        NOT NULL DEFAULT '',
-    seen_at timestamptz NOT NULL
-);
-
 -- The processes that work with this memory: each tells now and then that it lives and how it is doing. Numbers, names of
 -- machines and folders, sentences about what does not work; never a theme and never a text.
 CREATE TABLE processes (

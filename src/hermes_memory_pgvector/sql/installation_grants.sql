@@ -3,7 +3,7 @@ DO $$ BEGIN
     EXECUTE format('GRANT CONNECT ON DATABASE %I TO %I', current_database(), {role_literal});
     EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', current_schema(), {role_literal});
 END $$;
-GRANT SELECT, INSERT, UPDATE, DELETE ON homes, processes, memory_files, theme_places TO {role};
+GRANT SELECT, INSERT, UPDATE, DELETE ON processes, memory_files, theme_places TO {role};
 GRANT USAGE ON SEQUENCE receipts_id_seq, audit_log_id_seq TO {role};
 GRANT SELECT ON hermes_pgvector_migrations, hermes_pgvector_installation TO {role};
 -- What was done stays: rows are added and read, never changed or deleted, and nobody says when or as whom but Postgres.

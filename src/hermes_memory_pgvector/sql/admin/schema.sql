@@ -76,8 +76,8 @@ SELECT EXISTS (
 
 
 -- runtime_roles --
--- the roles that run agents: whoever may tell of a home, except the owner
+-- the roles that run agents: whoever may tell of a process, except the owner
 SELECT DISTINCT grantee
 FROM information_schema.role_table_grants
-WHERE table_schema = current_schema() AND table_name = 'homes' AND privilege_type = 'INSERT'
+WHERE table_schema = current_schema() AND table_name = 'processes' AND privilege_type = 'INSERT'
   AND grantee NOT IN ('PUBLIC', current_user)

@@ -37,7 +37,7 @@ SELECT system_identifier::text FROM pg_catalog.pg_control_system();
 -- Is the database ready: schema version, pgvector's version, and the rights this role needs?
 SELECT (SELECT max(version) FROM hermes_pgvector_migrations),
        (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
-       has_table_privilege('homes', 'INSERT, UPDATE, DELETE')
+       has_table_privilege('processes', 'INSERT, UPDATE, DELETE')
            -- With several buckets, the tables of themes are not seen from here.
            AND CASE WHEN to_regclass('journal_writers') IS NULL THEN true
                     ELSE has_table_privilege('journal_writers', 'INSERT, UPDATE')
