@@ -62,8 +62,8 @@ def stored(database: Database) -> Stored:
     with psycopg.connect(database.owner_dsn) as owner:
         for number, operation in enumerate(OPERATIONS, start=1):
             memories.store(owner, [Placed(operation, "writer", number, 0)])
-        digests = [mirror_files.digest_of("Stands elsewhere")]
-        mirror_files.write_file(owner, ELSEWHERE, "memory", digests, datetime.now(UTC))
+        file = mirror_files.ComparedFile([mirror_files.digest_of("Stands elsewhere")], 0)
+        mirror_files.write_file(owner, ELSEWHERE, "memory", file, datetime.now(UTC))
         owner.execute("DELETE FROM pending_vectors")
     return Stored(database.owner_dsn)
 

@@ -106,6 +106,27 @@ def test_a_copy_with_an_older_file_deletes_nothing(agent_home: AgentHome, copied
     assert compared(copied) == ["Servers run Debian", "Wifi is hummingbird", "Wifi is kolibri", "Written later"]
 
 
+def test_a_copy_that_keeps_the_id_and_has_an_older_file_deletes_nothing(
+    agent_home: AgentHome, copied: AgentHome, tmp_path: Path
+) -> None:
+    """It stands where the original, which is stopped, has stood, as after a restore."""
+    id_before = home_identity.home_id(agent_home.path)
+    agent_home.write_memories("Wifi is hummingbird", "Servers run Debian 13", "Written later")
+    everything = start(agent_home)
+    agent_home.provider("marketing").on_memory_write("add", "memory", "Only told", {})
+    agent_home.settle()
+    agent_home.close()
+    agent_home.path.rename(tmp_path / "stopped")
+    copied.path.rename(agent_home.path)
+    everything = sorted([*everything, "Only told", "Servers run Debian"])
+    assert start(agent_home) == everything
+    assert home_identity.home_id(agent_home.path) == id_before
+    agent_home.write_memories("Wifi is hummingbird", "Servers run Debian", "Written by the copy")
+    assert compared(agent_home) == sorted([*everything, "Written by the copy"])
+    agent_home.write_memories("Wifi is hummingbird")
+    assert compared(agent_home) == sorted({*everything} - {"Servers run Debian"})
+
+
 def test_the_heir_of_a_home_that_is_gone_deletes_nothing_by_an_older_file(
     agent_home: AgentHome, copied: AgentHome
 ) -> None:

@@ -24,6 +24,7 @@ from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.store import gate, memories, mirror_files, vectors
 from hermes_memory_pgvector.store.memories import Placed
+from hermes_memory_pgvector.store.mirror_files import ComparedFile
 from hermes_memory_pgvector.text.secrets import NOTHING, Masker
 from hermes_memory_pgvector.values import (
     AddMemory,
@@ -130,8 +131,16 @@ class Mirror:
             mirror_files.lock_home(connection, self._home_id)
             known = mirror_files.last_comparison(connection, self._home_id, target)
             for former in self._inherits if not known else ():
-                take_over(connection, self._clock.now(), former, self._home_id, target, entries)
-            before, held, unwritten = self._held(connection, target, known or [], entries, written_us)
+                hand_over(connection, self._clock.now(), former, self._home_id, target, lambda each: each in entries)
+            if known is not None and written_us < known.written_us:
+                # The file of an earlier time, as in a copy of the home: it does not know what was written since.
+                logger.warning("%s is older than it was; entries that are not in it stay stored", FILE_NAMES[target])
+                before_it = mirror_files.digest_of(f"{self._home_id} {known.written_us}").hex()[:16]
+                hand_over(
+                    connection, self._clock.now(), self._home_id, before_it, target, lambda each: each not in entries
+                )
+            seen = [] if known is None else known.digests
+            before, held, unwritten = self._held(connection, target, seen, entries, written_us)
             # An old file that was put back has the time at which it was written; how old the entries of a file are that
             # is compared for the first time nobody knows.
             said = Moment(0, 0) if known is None else Moment(written_us, written_us)
@@ -141,8 +150,9 @@ class Mirror:
             if changes:
                 self._apply(connection, target, changes)
             digests = [mirror_files.digest_of(entry) for entry in entries]
-            if known != digests:
-                mirror_files.write_file(connection, self._home_id, target, digests, datetime.now(UTC))
+            if known is None or known.digests != digests:
+                file = ComparedFile(digests, written_us)
+                mirror_files.write_file(connection, self._home_id, target, file, datetime.now(UTC))
         if changes:
             self.changes_made += len(changes)
             logger.info("%s: %d stored entries were changed to match the file", FILE_NAMES[target], len(changes))
@@ -218,25 +228,24 @@ class Mirror:
         return memory_file.stamp(self._folder / FILE_NAMES[target])
 
 
-def take_over(
-    connection: Connection, when: Moment, former: str, heir: str, target: Target, entries: Collection[str]
+def hand_over(
+    connection: Connection, when: Moment, giver: str, taker: str, target: Target, is_meant: Callable[[str], bool]
 ) -> None:
-    """Make a home the holder of those entries of its file that the home it is a copy of holds.
+    """Make a home the holder of entries that another one holds.
 
-    What does not stand in the file stays with the former home: the copy may have an older file, and would delete what
-    was written since. These are operations like any other, so that one which arrives late does not bring the former
-    holder back.
+    A copy takes those that stand in its file: it may have an older file, and would delete what was written since. These
+    are operations like any other, so that one which arrives late does not bring the former holder back.
     """
-    mirror_files.lock_home(connection, former)
+    mirror_files.lock_home(connection, giver)
     common: dict[str, Any] = {"when": when, "origin": Origin.FILE, "written_by": RowOrigin.FILE}
     made: list[MemoryOperation] = []
-    for entry in mirror_files.held_entries(connection, former, target):
-        if entry.content in entries:
+    for entry in mirror_files.held_entries(connection, giver, target):
+        if is_meant(entry.content):
             made += [
-                AddMemory(entry.theme, target, entry.content, home_id=heir, **common),
-                RemoveMemory(entry.theme, target, "", home_id=former, previous=entry.content, **common),
+                AddMemory(entry.theme, target, entry.content, home_id=taker, **common),
+                RemoveMemory(entry.theme, target, "", home_id=giver, previous=entry.content, **common),
             ]
-    placed = [Placed(each, f"heir:{heir}", when.order_us, part) for part, each in enumerate(made)]
+    placed = [Placed(each, f"heir:{taker}", when.order_us, part) for part, each in enumerate(made)]
     for each in buckets.apart(connection, placed, lambda each: each.operation.theme):
         memories.store(connection, each)
 

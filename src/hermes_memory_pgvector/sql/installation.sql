@@ -2,12 +2,14 @@
 --
 -- No statement names one of them together with a table of base.sql: those lie in the schema of a bucket.
 
--- MEMORY.md and USER.md of each home as last compared: the digests of the entries in file order.
+-- MEMORY.md and USER.md of each home as last compared: the digests of the entries in file order, and when the file had been
+-- written, in microseconds.
 CREATE TABLE memory_files (
     home_id     text        NOT NULL,
     target      text        NOT NULL CHECK (target IN ('memory', 'user')),
     digests     bytea[]     NOT NULL DEFAULT '{}',
     compared_at timestamptz NOT NULL DEFAULT '-infinity',
+    written_us  bigint      NOT NULL DEFAULT 0,
     PRIMARY KEY (home_id, target)
 );
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -31,15 +31,27 @@ def lock_home(connection: Connection, home_id: str) -> None:
     run(connection, "mirror/lock_home", home_id=home_id)
 
 
-def last_comparison(connection: Connection, home_id: str, target: Target) -> list[bytes] | None:
-    """The digests of the entries of a home's file as last compared; None when it never was."""
-    row: tuple[list[bytes]] | None = one(connection, "mirror/last_comparison", home_id=home_id, target=target)
-    return None if row is None else row[0]
+@dataclass(frozen=True, slots=True)
+class ComparedFile:
+    """A home's file as last compared."""
+
+    digests: list[bytes]
+    written_us: int
+    """When it had been written."""
 
 
-def write_file(connection: Connection, home_id: str, target: Target, digests: Sequence[bytes], now: datetime) -> None:
+def last_comparison(connection: Connection, home_id: str, target: Target) -> ComparedFile | None:
+    """A home's file as last compared; None when it never was."""
+    row = one(connection, "mirror/last_comparison", home_id=home_id, target=target)
+    return None if row is None else ComparedFile(*row)
+
+
+def write_file(connection: Connection, home_id: str, target: Target, file: ComparedFile, now: datetime) -> None:
     """Remember what a home's file holds now."""
-    run(connection, "mirror/set_file", home_id=home_id, target=target, digests=list(digests), now=now)
+    run(
+        connection, "mirror/set_file", home_id=home_id, target=target, digests=file.digests,
+        written_us=file.written_us, now=now,
+    )  # fmt: skip
 
 
 def unsee(connection: Connection, home_id: str, target: Target, entries: Iterable[str]) -> None:

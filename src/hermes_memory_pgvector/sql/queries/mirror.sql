@@ -7,7 +7,7 @@ WHERE homes ? %(home_id)s AND target = %(target)s;
 
 -- last_comparison --
 -- A home's file as last compared.
-SELECT digests FROM memory_files WHERE home_id = %(home_id)s AND target = %(target)s;
+SELECT digests, written_us FROM memory_files WHERE home_id = %(home_id)s AND target = %(target)s;
 
 
 -- lock_home --
@@ -17,9 +17,10 @@ SELECT pg_advisory_xact_lock(hashtextextended('hermes-home:' || %(home_id)s, 7))
 
 -- set_file --
 -- Notes what a home's file holds now.
-INSERT INTO memory_files AS known (home_id, target, digests, compared_at)
-VALUES (%(home_id)s, %(target)s, %(digests)s::bytea[], %(now)s::timestamptz)
-ON CONFLICT (home_id, target) DO UPDATE SET digests = excluded.digests, compared_at = excluded.compared_at;
+INSERT INTO memory_files AS known (home_id, target, digests, compared_at, written_us)
+VALUES (%(home_id)s, %(target)s, %(digests)s::bytea[], %(now)s::timestamptz, %(written_us)s::bigint)
+ON CONFLICT (home_id, target) DO UPDATE
+SET digests = excluded.digests, compared_at = excluded.compared_at, written_us = excluded.written_us;
 
 
 -- unsee --
