@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import psycopg
@@ -16,56 +17,45 @@ from hermes_memory_pgvector.store.search import search
 from hermes_memory_pgvector.values import Kind, Question
 from testing.command import Commands, with_password
 from testing.postgres import Database
+from testing.published import DIM, migrations
 
-DIM = 8
-VECTOR = "[" + ",".join(["0.5"] * DIM) + "]"
+SEED, PEER = migrations()[:1], migrations()
+MADE_BY = {"seed": SEED, "peer": PEER}
 
-SEED = f"""
-CREATE EXTENSION vector;
-CREATE TABLE memory_entries (
-    id bigserial PRIMARY KEY, agent_identity text NOT NULL DEFAULT 'default', target text NOT NULL,
-    content text NOT NULL, embedding vector({DIM}), created_at timestamptz NOT NULL DEFAULT now(),
-    updated_at timestamptz NOT NULL DEFAULT now(), metadata jsonb NOT NULL DEFAULT '{{}}',
-    CONSTRAINT memory_entries_unique UNIQUE (agent_identity, target, content));
-CREATE INDEX ix_memory_entries_agent_target ON memory_entries (agent_identity, target, updated_at DESC);
-CREATE INDEX ix_memory_entries_embedding_hnsw ON memory_entries USING hnsw (embedding vector_cosine_ops);
-CREATE TABLE conversations (
-    id bigserial PRIMARY KEY, session_id text NOT NULL, agent_identity text NOT NULL DEFAULT 'default',
-    role text NOT NULL, content text NOT NULL, ts timestamptz NOT NULL DEFAULT now(), embedding vector({DIM}),
-    metadata jsonb NOT NULL DEFAULT '{{}}');
-CREATE INDEX ix_conversations_session_ts ON conversations (session_id, ts DESC);
-CREATE INDEX ix_conversations_agent_ts ON conversations (agent_identity, ts DESC);
-CREATE INDEX ix_conversations_embedding_hnsw ON conversations USING hnsw (embedding vector_cosine_ops);
-"""
-
-# What the published package's later migrations add to the seed's schema.
-PEER = """
-CREATE TABLE memory_agents (id bigserial PRIMARY KEY, agent_identity text NOT NULL UNIQUE, kind text,
-    first_seen timestamptz DEFAULT now(), last_seen timestamptz DEFAULT now(), attrs jsonb DEFAULT '{}');
-CREATE TABLE memory_agent_edges (id bigserial PRIMARY KEY, parent_identity text, child_identity text,
-    parent_session_id text, child_session_id text, kind text NOT NULL DEFAULT 'delegated',
-    ts timestamptz NOT NULL DEFAULT now(), attrs jsonb NOT NULL DEFAULT '{}');
-ALTER TABLE conversations ADD COLUMN parent_session_id text;
-CREATE VIEW v_agent_memory AS SELECT agent_identity, count(*) FROM memory_entries GROUP BY 1;
-CREATE INDEX ix_memory_entries_content_fts ON memory_entries USING gin (to_tsvector('english', content));
-CREATE INDEX ix_conversations_content_fts ON conversations USING gin (to_tsvector('english', content));
-CREATE UNIQUE INDEX memory_entries_unique_md5 ON memory_entries (agent_identity, target, md5(content));
-ALTER TABLE memory_entries DROP CONSTRAINT memory_entries_unique;
-INSERT INTO memory_agent_edges (parent_identity, parent_session_id, child_session_id) VALUES ('Marketing', 's1', 'c1');
-"""
-
-ROWS = f"""
-INSERT INTO memory_entries (agent_identity, target, content, embedding) VALUES
-    ('marketing', 'memory', 'the campaign starts in May', '{VECTOR}'), ('marketing', 'user', 'likes tea', NULL),
-    ('Marketing', 'memory', 'the campaign starts in May', NULL), (' Sales ', 'memory', 'quota is 40', '{VECTOR}');
+ROWS = """
+CREATE TEMPORARY TABLE made AS
+    SELECT n, (SELECT array_agg(sin(n * each))::vector FROM generate_series(1, 768) AS each) AS v
+    FROM generate_series(1, 42) AS n;
+INSERT INTO memory_entries (agent_identity, target, content, embedding, metadata) VALUES
+    ('marketing', 'memory', 'the campaign starts in May', (SELECT v FROM made WHERE n = 41), '{"by": "ada"}'),
+    ('marketing', 'user', 'likes tea', NULL, '{}'),
+    ('Marketing', 'memory', 'the campaign starts in May', NULL, '{}'),
+    (' Sales ', 'memory', 'quota is 40', (SELECT v FROM made WHERE n = 42), '{}');
 INSERT INTO conversations (session_id, agent_identity, role, content, ts, embedding)
-    SELECT 's' || n % 3, 'marketing', 'user', 'we talked about topic ' || n % 7, now() - n * interval '1 hour',
-           '{VECTOR}'
-    FROM generate_series(1, 40) AS n;
+    SELECT 's' || n % 3, 'marketing', 'user', 'we talked about topic ' || n % 7, now() - n * interval '1 hour', v
+    FROM made WHERE n <= 40;
 INSERT INTO conversations (session_id, agent_identity, role, content)
     VALUES ('s1', 'Trading', 'assistant', 'no vector');
 """
+EDGE = """
+INSERT INTO memory_agent_edges (parent_identity, parent_session_id, child_session_id) VALUES ('Marketing', 's1', 'c1');
+"""
+"""Only the package's later versions have the table."""
 
+LOST = """
+SELECT 'm' || id FROM (SELECT id, target, content, created_at, updated_at, metadata FROM adopted_memory_entries
+                       EXCEPT SELECT id, target, content, created_at, updated_at, metadata FROM memory_entries) AS m
+UNION ALL
+SELECT 't' || id FROM (SELECT id, session_id, role, content, ts, metadata FROM adopted_conversations
+                       EXCEPT SELECT id, session_id, role, content, ts, metadata FROM conversations) AS t
+UNION ALL
+SELECT 'vector of m' || old.id FROM adopted_memory_entries AS old LEFT JOIN memory_entries_embedded AS new USING (id)
+WHERE old.embedding IS NOT NULL AND (old.embedding <=> new.embedding::vector < 0.0001) IS NOT TRUE
+UNION ALL
+SELECT 'vector of t' || old.id FROM adopted_conversations AS old LEFT JOIN conversations_embedded AS new USING (id)
+WHERE old.embedding IS NOT NULL AND (old.embedding <=> new.embedding::vector < 0.0001) IS NOT TRUE
+"""
+"""Rows and vectors that are not there as they were."""
 EDGES = "SELECT agent_identity, session_id, metadata ->> 'delegated_to' FROM conversations WHERE role = 'tool'"
 
 
@@ -75,12 +65,13 @@ def made(database: Database, *scripts: str) -> None:
             connection.execute(script)
 
 
-@pytest.mark.parametrize("scripts", [(SEED, ROWS), (SEED, ROWS, PEER)], ids=["seed", "peer"])
-def test_every_row_and_vector_is_there_afterwards(empty_database: Database, scripts: tuple[str, ...]) -> None:
-    made(empty_database, *scripts)
+@pytest.mark.parametrize("by", ["seed", "peer"])
+def test_every_row_and_vector_is_there_afterwards(empty_database: Database, by: str) -> None:
+    """Of databases that the published package's own migrations have made: by the first of them, or by all."""
+    made(empty_database, *MADE_BY[by], ROWS, *((EDGE,) if by == "peer" else ()))
     outcome = migrate.apply(empty_database.owner_dsn, model=NewModel("nomic-embed-text", DIM))
     assert (outcome.adopted_memories, outcome.adopted_turns, outcome.adopted_vectors) == (4, 41, 42)
-    edges = int(PEER in scripts)
+    edges = int(by == "peer")
     assert outcome.vectors_wanted == 3 + edges
     with psycopg.connect(empty_database.runtime_dsn) as connection:
         memories = connection.execute("SELECT agent_identity, content FROM memory_entries ORDER BY id").fetchall()
@@ -97,18 +88,20 @@ def test_every_row_and_vector_is_there_afterwards(empty_database: Database, scri
     ]
     assert operations == (4,)
     assert lexemes == (0,)
+    with psycopg.connect(empty_database.owner_dsn) as connection:
+        assert connection.execute(LOST).fetchall() == []
     assert following == (42 + edges,)
 
 
 def test_a_second_migration_adopts_nothing_more(empty_database: Database) -> None:
-    made(empty_database, SEED, ROWS)
+    made(empty_database, *SEED, ROWS)
     migrate.apply(empty_database.owner_dsn, model=NewModel("nomic-embed-text", DIM))
     again = migrate.apply(empty_database.owner_dsn, model=NewModel("nomic-embed-text", DIM))
     assert (again.adopted_turns, again.adopted_vectors) == (0, 0)
 
 
 def test_vectors_of_another_model_are_kept_beside_the_new_ones(empty_database: Database) -> None:
-    made(empty_database, SEED, ROWS)
+    made(empty_database, *SEED, ROWS)
     outcome = migrate.apply(empty_database.owner_dsn, model=NewModel("local", 256))
     assert outcome.adopted_vectors == 42
     assert outcome.vectors_wanted == 45
@@ -118,7 +111,7 @@ def test_vectors_of_another_model_are_kept_beside_the_new_ones(empty_database: D
 
 
 def test_edges_of_the_published_package_become_turns_that_name_the_session(empty_database: Database) -> None:
-    made(empty_database, SEED, PEER)
+    made(empty_database, *PEER, EDGE)
     migrate.apply(empty_database.owner_dsn)
     with psycopg.connect(empty_database.runtime_dsn) as connection:
         row = connection.execute(EDGES).fetchone()
@@ -126,7 +119,7 @@ def test_edges_of_the_published_package_become_turns_that_name_the_session(empty
 
 
 def test_the_earlier_tables_stay_until_the_operator_drops_them(empty_database: Database) -> None:
-    made(empty_database, SEED, ROWS)
+    made(empty_database, *SEED, ROWS)
     outcome = migrate.apply(empty_database.owner_dsn)
     assert any("adopted_conversations" in notice for notice in outcome.notices)
     with psycopg.connect(empty_database.owner_dsn) as connection:
@@ -195,16 +188,45 @@ def test_our_own_tables_are_never_an_earlier_installation(empty_database: Databa
         assert connection.execute("SELECT content FROM conversations").fetchall() == [("still here",)]
 
 
-def test_tables_of_a_later_published_version_are_left_as_they_are(empty_database: Database) -> None:
+LATER = {
+    "a column of memories": ("ALTER TABLE memory_entries ADD COLUMN importance real", "(memory_entries.importance)"),
+    "a column of edges": ("ALTER TABLE memory_agent_edges ADD COLUMN weight real", "(memory_agent_edges.weight)"),
+    "a table of its kind": ("CREATE TABLE memory_notes (id bigserial PRIMARY KEY, note text)", "(memory_notes)"),
+    "a table with themes": ("CREATE TABLE notes (agent_identity text, note text)", "(notes)"),
+    "a table of turns": ("CREATE TABLE seen (turn bigint REFERENCES conversations (id))", "(seen)"),
+}
+
+
+@pytest.mark.parametrize("change", LATER)
+def test_tables_of_a_later_published_version_are_left_as_they_are(empty_database: Database, change: str) -> None:
+    made(empty_database, *PEER, ROWS, LATER[change][0])
+    with pytest.raises(SchemaError, match=rf"{re.escape(LATER[change][1])}.*nothing was changed. Upgrade this package"):
+        migrate.apply(empty_database.owner_dsn)
+    with psycopg.connect(empty_database.owner_dsn) as connection:
+        assert connection.execute("SELECT count(embedding) FROM conversations").fetchone() == (40,)
+
+
+def test_what_others_keep_beside_the_published_tables_is_no_obstacle(empty_database: Database) -> None:
     searched = (
         "ALTER TABLE conversations ADD COLUMN words tsvector"
         " GENERATED ALWAYS AS (to_tsvector('english', content)) STORED"
     )
-    made(empty_database, SEED, ROWS, PEER, searched, "ALTER TABLE memory_entries ADD COLUMN importance real")
-    with pytest.raises(SchemaError, match=r"\(memory_entries\.importance\).*Upgrade this package"):
-        migrate.apply(empty_database.owner_dsn)
-    made(empty_database, "ALTER TABLE memory_entries DROP COLUMN importance")
+    gone = (
+        "ALTER TABLE memory_entries ADD COLUMN importance real",
+        "ALTER TABLE memory_entries DROP COLUMN importance",
+    )
+    made(empty_database, *PEER, ROWS, searched, *gone, "CREATE TABLE orders (id bigserial PRIMARY KEY)")
     assert migrate.apply(empty_database.owner_dsn).adopted_turns == 41
+
+
+@pytest.mark.parametrize("column", ["memory_entries.metadata", "conversations.ts", "memory_agent_edges.attrs"])
+def test_tables_that_lack_a_column_are_left_as_they_are(empty_database: Database, column: str) -> None:
+    table, _, name = column.partition(".")
+    made(empty_database, *PEER, ROWS, f"ALTER TABLE {table} DROP COLUMN {name}")
+    with pytest.raises(SchemaError, match=rf"lack columns .*\({column}\); nothing was changed"):
+        migrate.apply(empty_database.owner_dsn)
+    with psycopg.connect(empty_database.owner_dsn) as connection:
+        assert connection.execute("SELECT count(embedding) FROM conversations").fetchone() == (40,)
 
 
 def test_a_search_path_without_a_schema_is_named(empty_database: Database) -> None:
@@ -215,7 +237,7 @@ def test_a_search_path_without_a_schema_is_named(empty_database: Database) -> No
 
 @pytest.mark.parametrize("command", ["up", "migrate"])
 def test_what_was_adopted_is_said(empty_database: Database, tmp_path: Path, command: str) -> None:
-    made(empty_database, SEED, ROWS)
+    made(empty_database, *SEED, ROWS)
     commands = Commands(tmp_path)
     commands.configure(dsn=with_password(empty_database.runtime_dsn)[0])
     done = commands.run(command, variables={"HERMES_PGVECTOR_ADMIN_DSN": with_password(empty_database.owner_dsn)[0]})

@@ -7,7 +7,7 @@ names until the operator drops them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, LiteralString
+from typing import Any, Final, LiteralString
 
 import psycopg
 from psycopg import sql
@@ -21,11 +21,23 @@ PREFIX: LiteralString = "adopted_"
 TABLES: tuple[LiteralString, ...] = ("memory_entries", "conversations")
 OWN_COLUMN: LiteralString = "lexemes"
 """A column that only our tables have."""
-KNOWN_COLUMNS = (
-    "id", "agent_identity", "target", "session_id", "role", "content", "embedding", "created_at", "updated_at", "ts",
-    "metadata", "parent_session_id",
-)  # fmt: skip
-"""What the published package's tables hold, up to its version 1.0."""
+COLUMNS: Final = {
+    "memory_entries": (
+        "id", "agent_identity", "target", "content", "embedding", "created_at", "updated_at", "metadata",
+    ),
+    "conversations": (
+        "id", "session_id", "agent_identity", "role", "content", "ts", "embedding", "metadata", "parent_session_id",
+    ),
+    "memory_agent_edges": (
+        "id", "parent_identity", "child_identity", "parent_session_id", "child_session_id", "kind", "ts", "attrs",
+    ),
+}  # fmt: skip
+"""What is adopted of the published package's tables, up to its version 1.0."""
+LATER_COLUMNS: Final = {"conversations.parent_session_id"}
+"""What the first of its versions did not have."""
+LEFT_TABLES: Final = ("memory_agents", "memory_maintenance_log")
+"""Its tables of which nothing is adopted."""
+ELSEWHERE: Final = "bring the rows into another database: hermes-pgvector import postgresql://…"
 
 
 @dataclass(slots=True)
@@ -57,13 +69,9 @@ class EarlierTables:
                 "(hermes_pgvector_migrations is empty); restore that table from your backup, "
                 "then run: hermes-pgvector migrate"
             )
-        unknown = [f"{name}.{column}" for name in found.names for column in found._unknown_columns(name)]
-        if unknown:
-            raise SchemaError(
-                f"the tables in this schema have columns that this version does not know ({', '.join(unknown)}), so a "
-                "later version of the published package has made them; nothing was changed. Upgrade this package, or "
-                "bring the rows into another database: hermes-pgvector import postgresql://…"
-            )
+        if found.names:
+            found._check_columns()
+            found._check_tables()
         return found if found.names else None
 
     def intention(self, schema: str) -> str:
@@ -122,12 +130,45 @@ class EarlierTables:
     def _has_column(self, table: str, column: str) -> bool:
         return bool(value(self._connection, "schema/column_exists", (table, column)))
 
-    def _unknown_columns(self, table: str) -> list[str]:
-        values = {"table": table, "known": list(KNOWN_COLUMNS)}
-        return [name for (name,) in self._connection.execute(admin_statement("adoption/unknown_columns"), values)]
+    def _check_columns(self) -> None:
+        """SchemaError where a table is not as a published version that we know has made it."""
+        known, there = set[str](), set[str]()
+        for table in COLUMNS:
+            if has_table(self._connection, table):
+                known.update(f"{table}.{column}" for column in COLUMNS[table])
+                rows = self._connection.execute(admin_statement("adoption/columns"), (table,))
+                there.update(f"{table}.{column}" for (column,) in rows)
+        if there - known:
+            raise SchemaError(
+                f"the tables in this schema have columns that this version does not know ({_listed(there - known)}), "
+                "so a later version of the published package has made them; nothing was changed. Upgrade this package, "
+                f"or {ELSEWHERE}"
+            )
+        missing = known - there - LATER_COLUMNS
+        if missing:
+            raise SchemaError(
+                f"the tables in this schema lack columns that every published version has ({_listed(missing)}); "
+                "nothing was changed. Restore them from your backup, then run: hermes-pgvector migrate"
+            )
+
+    def _check_tables(self) -> None:
+        """SchemaError where there is a table that looks like the published package's, and we do not know it."""
+        known = [*COLUMNS, *LEFT_TABLES]
+        unknown = {name for (name,) in self._connection.execute(admin_statement("adoption/other_tables"), (known,))}
+        if unknown:
+            raise SchemaError(
+                f"this schema has tables that this version does not know ({_listed(unknown)}) beside those of an "
+                "earlier installation, so a later version of the published package may have made them; nothing was "
+                "changed. Upgrade this package; if they are your own, move them: ALTER TABLE … SET SCHEMA …; or "
+                f"{ELSEWHERE}"
+            )
 
     def _rows(self, table: str) -> int:
         return self._count(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table)))
 
     def _count(self, query: sql.SQL | sql.Composed) -> int:
         return int(value(self._connection, query))
+
+
+def _listed(names: set[str]) -> str:
+    return ", ".join(sorted(names))

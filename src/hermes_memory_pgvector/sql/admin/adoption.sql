@@ -1,3 +1,9 @@
+-- columns --
+-- the columns of a table that hold anything; generated ones follow from the others
+SELECT attname::text FROM pg_attribute
+WHERE attrelid = %s::text::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
+
+
 -- delegations --
 -- makes turns of the delegations of an earlier installation, which kept no words of them
 INSERT INTO conversations (agent_identity, session_id, role, content, ts, metadata, digest, ordinal, origin)
@@ -51,6 +57,17 @@ SELECT agent_identity, target, (extract(epoch FROM created_at) * 1000000)::bigin
 FROM memory_entries
 
 
+-- other_tables --
+-- tables of this schema, except those that are known, that have themes, belong to rows of them, or are named like the known ones
+SELECT c.relname::text FROM pg_class AS c
+WHERE c.relkind IN ('r', 'p') AND c.relnamespace = quote_ident(current_schema())::regnamespace AND c.relname <> ALL (%s)
+  AND (c.relname LIKE 'memory\_%%' OR c.relname LIKE 'conversation%%'
+       OR EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = c.oid AND a.attname = 'agent_identity' AND NOT a.attisdropped)
+       OR EXISTS (SELECT FROM pg_constraint AS f
+                  WHERE f.conrelid = c.oid AND f.contype = 'f'
+                    AND f.confrelid IN (to_regclass('memory_entries'), to_regclass('conversations'))))
+
+
 -- turn_vectors --
 -- copies the vectors of adopted turns, normalised
 WITH copied AS (
@@ -75,11 +92,3 @@ WITH copied AS (
     ORDER BY id
     RETURNING 1
 ) SELECT count(*) FROM copied
-
-
--- unknown_columns --
--- the columns of a table that hold anything but what is known; generated ones follow from the others
-SELECT attname::text FROM pg_attribute
-WHERE attrelid = %(table)s::text::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
-  AND attname <> ALL (%(known)s::text[])
-ORDER BY attnum
