@@ -17,6 +17,8 @@ CREATE TABLE memory_entries (
     metadata       jsonb       NOT NULL DEFAULT '{}'::jsonb,
     -- Which homes hold the entry in their file, and how each came to it: {"<home>": {"o": "tool" | "file", "s": micros}}.
     homes          jsonb       NOT NULL DEFAULT '{}'::jsonb,
+    -- The home that wrote it first, where that is known.
+    home_id        text,
     origin         text        CHECK (origin IN ('memory_tool', 'background_review', 'file', 'operator', 'import', 'mcp')),
     -- Whether the exchange that wrote it had read a stranger's text.
     untrusted      boolean     NOT NULL DEFAULT false,
@@ -228,10 +230,3 @@ ALTER TABLE recall_log ALTER COLUMN query SET STATISTICS 0, ALTER COLUMN hits SE
 ALTER TABLE dead_letters ALTER COLUMN payload SET STATISTICS 0, ALTER COLUMN reason SET STATISTICS 0;
 ALTER TABLE forgotten ALTER COLUMN mark SET STATISTICS 0;
 ALTER INDEX memory_entries_content_key ALTER COLUMN 3 SET STATISTICS 0;
-
--- ---------------------------------------------------------------------------------------------------------------------
--- Until: what the code still needs and the design does without. A part goes with the code that uses it.
--- ---------------------------------------------------------------------------------------------------------------------
-
-
-ALTER TABLE memory_entries ADD COLUMN home_id text;
