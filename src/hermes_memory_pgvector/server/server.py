@@ -19,12 +19,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-import psycopg
 from psycopg import pq
 from psycopg.conninfo import make_conninfo
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ServerError
+from hermes_memory_pgvector.postgres.connect_failure import WRONG_PASSWORD
+from hermes_memory_pgvector.postgres.conninfo import connect_problem
 from hermes_memory_pgvector.server.accounts import account_for, executable_by, take_over_data
 from hermes_memory_pgvector.server.binaries import Binaries, find_binaries, initialise, installed_binaries
 from hermes_memory_pgvector.server.folder import PostgresFolder, Postmaster, restorable, ticks
@@ -413,11 +414,8 @@ class _Step:
 
 def _accepts_login(dsn: str, deadline: Deadline) -> bool:
     """Whether the password is right; later connections report any other problem."""
-    try:
-        psycopg.connect(dsn, connect_timeout=max(2, int(deadline.remaining()))).close()
-    except psycopg.OperationalError as error:
-        return "password authentication failed" not in str(error)
-    return True
+    problem = connect_problem(dsn, deadline.remaining())
+    return problem is None or problem.kind != WRONG_PASSWORD
 
 
 @contextlib.contextmanager
