@@ -25,7 +25,6 @@ EXCEPTIONS |= {
     (f"queries/themes/{name}", table): "a theme becomes another one: all that it has is meant, or what both have"
     for name, table in (
         ("drop_entries", "memory_entries"),
-        ("drop_history", "memory_operations"),
         ("drop_turns", "conversations"),
         ("drop_waiting", "pending_vectors"),
         ("move_entries", "memory_entries"),

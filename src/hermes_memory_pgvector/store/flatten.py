@@ -71,7 +71,8 @@ def flattened(events: Sequence[Event], wanted: Shape) -> Rest:
     kept: set[int] = set()
     for content, homes in wanted.items():
         says = [event for event in events if event.action != "remove" and event.content == content]
-        for home in homes or [""]:
+        # Whoever typed an entry into the table has left no operation.
+        for home in (homes or [""]) if says else ():
             makers = [event for event in says if event.home_id == home] or says
             told = [event for event in makers if event.origin is Origin.TOOL]
             kept.add((told or makers)[-1].id)

@@ -7,15 +7,11 @@ from dataclasses import dataclass
 from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import one, run
-from hermes_memory_pgvector.store import history, memories
-from hermes_memory_pgvector.store.memories import Placed
-from hermes_memory_pgvector.store.memory_state import Hold
-from hermes_memory_pgvector.values import TARGETS, AddMemory, Moment, Origin, Target
+from hermes_memory_pgvector.store import flatten, history, memories
+from hermes_memory_pgvector.values import TARGETS
 
 SAME_SECONDS = 600.0
 """The same words in one session, no further apart, are one saying that was reported under both names."""
-WRITER = "theme"
-"""Who wrote the operations that stand for a history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +28,6 @@ class ThemeContents:
 def contents(connection: Connection, theme: str, other: str) -> ThemeContents:
     """What a theme holds, and what another one has of it."""
     return ThemeContents(*one(connection, "themes/contents", theme=theme, other=other))
-
-
-def alias_of(connection: Connection, theme: str) -> str | None:
-    """The theme that this one went into; None when it did not."""
-    row: tuple[str] | None = one(connection, "themes/alias", old=theme)
-    return None if row is None else row[0]
 
 
 def is_referred_to(connection: Connection, theme: str) -> bool:
@@ -63,9 +53,6 @@ def _moved(connection: Connection, old: str, new: str) -> dict[str, int]:
         return run(connection, name, theme=old, other=new, window=SAME_SECONDS).rowcount
 
     both = [target for target in TARGETS if history.of_theme(connection, new, target)]
-    for target in both:
-        # It is made anew at the end; until then its places are free for what comes.
-        run(connection, "themes/drop_history", theme=new, target=target)
     move("themes/share_homes")
     twins = move("themes/drop_entries") + move("themes/drop_turns")
     move("themes/drop_waiting")
@@ -81,23 +68,8 @@ def _moved(connection: Connection, old: str, new: str) -> dict[str, int]:
     run(connection, "themes/drop_alias", theme=new)
     run(connection, "themes/insert_alias", old=old, new=new)
     for target in both:
-        flatten(connection, new, target)
+        # The histories of two themes do not lead to the entries of both together: a part of a text that meant one entry
+        # in its own theme may mean another one beside more of them.
+        wanted = {text: frozenset(entry.homes) for text, entry in memories.entries(connection, new, target).items()}
+        flatten.apply(connection, new, flatten.flattened(history.of_theme(connection, new, target), wanted))
     return moved
-
-
-def flatten(connection: Connection, theme: str, target: Target) -> None:
-    """Let a history say what is there, and nothing else: for each entry, that its homes have added it.
-
-    The histories of two themes do not lead to the entries of both together: a part of a text that meant one entry in
-    its own theme may mean another one beside more of them.
-    """
-    run(connection, "themes/drop_history", theme=theme, target=target)
-    rows = memories.entries(connection, theme, target)
-    additions = [
-        AddMemory(theme, target, entry.content, Moment(entry.updated_us, entry.updated_us), home, held.origin,
-                  entry.metadata, entry.origin, entry.untrusted)
-        for entry in rows.values()
-        for home, held in sorted(entry.homes.items()) or [("", Hold(Origin.FILE, entry.updated_us))]
-    ]  # fmt: skip
-    placed = [Placed(addition, WRITER, number, 0) for number, addition in enumerate(additions)]
-    memories.record(connection, theme, target, placed)

@@ -58,14 +58,13 @@ def theme(memory: Memory, *, what: str, old: str | None, new: str | None, execut
 def _check(connection: Connection, what: str, old: str, new: str) -> None:
     from hermes_memory_pgvector.ops import known_themes
     from hermes_memory_pgvector.postgres import buckets
-    from hermes_memory_pgvector.store import merging
-    from hermes_memory_pgvector.store.gate import theme_names
+    from hermes_memory_pgvector.store import gate, merging
 
     if old == new:
         raise ConfigError("the two themes are the same")
-    there = theme_names(connection)
+    there = gate.theme_names(connection)
     known_themes.require(connection, old)
-    beyond = merging.alias_of(connection, new)
+    beyond = gate.look(connection).aliases.get(new)
     if beyond is not None and beyond != old:
         raise ConfigError(f"theme {new!r} was merged into {beyond!r}; name that one")
     if what == "rename" and new in there:

@@ -1,8 +1,3 @@
--- alias --
--- Where a theme went, if it went into another one.
-SELECT new FROM theme_aliases WHERE old = %(old)s;
-
-
 -- contents --
 -- How much a theme holds of each kind, and how many of its memories another theme has, too.
 SELECT (SELECT count(*) FROM conversations WHERE agent_identity = %(theme)s),
@@ -26,11 +21,6 @@ WHERE entry.agent_identity = %(theme)s
   AND EXISTS (SELECT FROM memory_entries AS same
               WHERE same.agent_identity = %(other)s AND same.target = entry.target
                 AND hermes_digest(same.content) = hermes_digest(entry.content));
-
-
--- drop_history --
--- The history of one theme and target.
-DELETE FROM memory_operations WHERE agent_identity = %(theme)s AND target = %(target)s;
 
 
 -- drop_turns --
