@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hermes_memory_pgvector.postgres.statements import areas, blocks, read_sql
+from hermes_memory_pgvector.postgres.statements import FOLDER, blocks, read_sql
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +15,11 @@ class Statement:
     text: str
 
 
+def areas(folder: str) -> list[str]:
+    """The files of a folder, as `blocks` takes them."""
+    return sorted(f"{folder}/{file.name.removesuffix('.sql')}" for file in FOLDER.joinpath(folder).iterdir())
+
+
 def statements_of(area: str) -> list[Statement]:
     """The blocks of a file."""
     return [Statement(f"{area}/{name}", text) for name, text in blocks(area).items()]
@@ -22,8 +27,6 @@ def statements_of(area: str) -> list[Statement]:
 
 def everything() -> list[Statement]:
     """All SQL that there is: a statement by its path, a file without blocks by its own."""
-    from hermes_memory_pgvector.postgres.statements import FOLDER
-
     blocked = [
         statement for folder in ("queries", "admin") for area in areas(folder) for statement in statements_of(area)
     ]

@@ -13,7 +13,7 @@ from database.searching import START, Said, Store, store_of
 from database.test_plans import nodes
 
 from hermes_memory_pgvector.recall import tools
-from hermes_memory_pgvector.store.search import NEIGHBOUR_CHARS, add_neighbours
+from hermes_memory_pgvector.store.search import NEIGHBOUR_CHARS, send_neighbours
 from hermes_memory_pgvector.values import Hit, Neighbour, Scope
 from testing.postgres import Database
 
@@ -27,7 +27,7 @@ def store(database: Database) -> Iterator[Store]:
 def beside(store: Store, text: str, **more: Any) -> list[tuple[str | None, str, str | None]]:
     """(before, hit, after) of each hit for these words."""
     with store.connection.transaction():
-        hits = add_neighbours(store.connection, store.ask(text, **more))
+        hits = send_neighbours(store.connection, store.ask(text, **more))()
     return [(_text(hit.before), hit.content, _text(hit.after)) for hit in sorted(hits, key=lambda hit: hit.id)]
 
 
@@ -76,7 +76,7 @@ def test_one_statement_asks_for_the_neighbours_of_all_hits(store: Store) -> None
     hits = store.ask("zebra", limit=20)
     assert len(hits) == 20
     with store.connection.transaction():
-        found = add_neighbours(store.connection, hits)
+        found = send_neighbours(store.connection, hits)()
     assert [hit.id for hit in found] == [hit.id for hit in hits]
     for hit in found:
         number = int(hit.content.split()[1])
@@ -90,11 +90,6 @@ def test_long_neighbours_are_cut_as_hits_are(store: Store) -> None:
     store.say("ü" * 5000, "the zebra budget")
     ((before, _, _),) = beside(store, "zebra")
     assert before == "ü" * tools.CONTENT_CHARS == "ü" * NEIGHBOUR_CHARS
-
-
-def test_no_hits_ask_nothing(store: Store) -> None:
-    store.connection.close()
-    assert add_neighbours(store.connection, []) == []
 
 
 def test_a_session_is_read_from_its_timeline_whatever_the_planner_knows(database: Database, store: Store) -> None:
@@ -140,7 +135,7 @@ def check_plan(database: Database, hit: Hit) -> None:
         )
         connection.add_notice_handler(note)
         with connection.transaction():
-            (found,) = add_neighbours(connection, [hit])
+            (found,) = send_neighbours(connection, [hit])()
     assert found.before is not None
     assert found.before.content == "first"
     (plan,) = [list(nodes(each["Plan"])) for each in told if "hit.session_id" in each["Query Text"]]

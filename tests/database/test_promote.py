@@ -309,7 +309,7 @@ KILLS = {
     "after the turns": ("schema.moving", "_copy", "2", "after"),
     "compared": ("schema.moving", "_compare", "4", "after"),
     "numbered": ("schema.moving", "Side.set_sequences_of", "1", "after"),
-    "new one open": ("schema.moving", "Side.tidy", "1", "before"),
+    "new one open": ("schema.buckets", "tidy", "1", "before"),
     "before homes follow": ("ops.carry.promote", "_follow", "1", "before"),
     "journal told": ("store.installation", "accept", "1", "after"),
     "one home there": ("ops.new_settings", "save_dsn", "1", "after"),

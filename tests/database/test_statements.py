@@ -11,12 +11,12 @@ import psycopg
 import pytest
 
 import hermes_memory_pgvector
-from hermes_memory_pgvector.postgres.statements import areas, model_statement
+from hermes_memory_pgvector.postgres.statements import model_statement
 from hermes_memory_pgvector.server.server import ConnectionInfo
 from hermes_memory_pgvector.store.search_statement import search_statement
 from hermes_memory_pgvector.values import Kind
 from testing.postgres import DIM, Database, new_database
-from testing.sql_files import Statement, statements_of
+from testing.sql_files import Statement, areas, statements_of
 from testing.sql_rules import TENANT_TABLES, changes
 from testing.theme_rule import mutants, unnamed
 
@@ -61,6 +61,8 @@ ACROSS_THEMES = {
     "expire/turns": "what is older than its theme keeps it, for upkeep; keys only",
     "history/due": "which themes have old history, for upkeep; no content",
     "overview/missing_vectors": "how many rows have no vector; no content",
+    "vectors/missing_of_memories": "keys of rows without a vector, for `reembed`; no content",
+    "vectors/missing_of_turns": "keys of rows without a vector, for `reembed`; no content",
     "vectors/typed_memories": "keys of rows that somebody typed into the table, for upkeep; no content",
     "vectors/typed_turns": "keys of rows that somebody typed into the table, for upkeep; no content",
     **{
@@ -73,7 +75,6 @@ ACROSS_THEMES = {
     "vectors/given_up": "how many rows get no vector, by reason; no content",
     "vectors/seconds_until_next": "when the next row is due for a vector; no content",
     "mirror/held": "rows of this home, whichever theme wrote them",
-    "overview/themes": "how many rows each theme has, for status; no content",
     "carry/published_rows": "another database's rows, for `import`",
     "overview/similarities": "distances between random pairs, for doctor; no content",
     "overview/redacted": "how many secrets were masked, for status; no content",
@@ -97,15 +98,12 @@ ONE_THEME_OR_ALL = frozenset(
         "history/list",
         "history/tail",
         "recall_log/days",
-        "vectors/missing_of_memories",
-        "vectors/missing_of_turns",
     )
 )
 # Comparisons that only narrow further what is compared with a theme anyhow.
 NARROWING: set[tuple[str, str]] = set()
 # Changes of all that a theme has, by its name alone: it becomes another one.
 WHOLE_THEMES = {
-    "themes/drop_history",
     "themes/move_entries",
     "themes/move_history",
     "themes/move_turns",

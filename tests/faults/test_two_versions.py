@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
-from hermes_memory_pgvector.store.schema import wanted_version
+from hermes_memory_pgvector.store.schema import SCHEMA_VERSION
 from testing.agent import AgentHome
 from testing.command import Commands, with_password
 from testing.postgres import Database
 from testing.waiting import wait_until
 
-NEWER = wanted_version() + 1
+NEWER = SCHEMA_VERSION + 1
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def is_not_migrated_yet(home: AgentHome) -> Callable[[], None]:
     """The ledger as an older package leaves it; the answer migrates it."""
     columns = "version, name, sha256, applied_at"
     (row,) = home.stored.rows(
-        f"DELETE FROM hermes_pgvector_migrations WHERE version = %s RETURNING {columns}", wanted_version()
+        f"DELETE FROM hermes_pgvector_migrations WHERE version = %s RETURNING {columns}", SCHEMA_VERSION
     )
 
     def migrated() -> None:
@@ -122,7 +122,7 @@ def test_a_newer_package_holds_its_writes_until_the_schema_is_migrated(
         assert len(lines(caplog, "is needed; run: hermes-pgvector migrate")) == 1
         found = schema_check(commands)
         assert found["level"] == "problem"
-        assert f"{wanted_version()} is needed" in found["text"]
+        assert f"{SCHEMA_VERSION} is needed" in found["text"]
         migrated()
         # What the writer does by itself after its pause.
         agent_home.engine.writer.breaker.failed("tried again", hold_seconds=0.0)

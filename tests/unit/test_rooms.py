@@ -7,8 +7,7 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from hermes_memory_pgvector.postgres.statements import areas
-from testing.sql_files import statements_of
+from testing.sql_files import areas, statements_of
 
 PACKAGE = Path(str(resources.files("hermes_memory_pgvector")))
 SQL_ROOMS = {"store", "schema", "server", "postgres", "ops"}

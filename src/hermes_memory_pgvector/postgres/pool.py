@@ -13,7 +13,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import psycopg
@@ -209,11 +209,6 @@ class Pool:
             if path is not None and not error.kind:
                 error.kind = OF_ONE_BUCKET
             raise
-
-    @staticmethod
-    def translating() -> AbstractContextManager[None]:
-        """For a block within a transaction that handles its errors itself."""
-        return translated()
 
     @staticmethod
     def _limit(

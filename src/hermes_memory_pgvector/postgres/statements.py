@@ -66,11 +66,6 @@ def text_of(name: str) -> LiteralString:
     return blocks(area)[block]
 
 
-def areas(folder: str) -> list[str]:
-    """The files of a folder, as `blocks` takes them."""
-    return sorted(f"{folder}/{file.name.removesuffix('.sql')}" for file in FOLDER.joinpath(folder).iterdir())
-
-
 @cache
 def blocks(area: str) -> dict[str, LiteralString]:
     """The statements of a file, by name."""

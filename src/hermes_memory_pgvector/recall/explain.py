@@ -42,8 +42,7 @@ def explain(recall: Recall, pool: Pool, question: Question, deadline: Deadline) 
     def ask(connection: Connection) -> tuple[list[Hit], list[AskedTerm]]:
         connected.append(time.perf_counter())
         half_life = recall.half_life_days
-        pending = send(connection, question, ready.meaning, ready.wording, half_life, wants_terms=True)
-        return pending.receive_explained()
+        return send(connection, question, ready.meaning, ready.wording, half_life, wants_terms=True)()
 
     shortfall = ""
     if question.scope is Scope.ALL and pool.buckets(deadline) > 1:

@@ -30,7 +30,7 @@ from hermes_memory_pgvector.errors import (
 from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.errors import SCHEMA_STATES, concerns_everyone
 from hermes_memory_pgvector.postgres.pool import Pool
-from hermes_memory_pgvector.store.models import CurrentModel, PendingModels
+from hermes_memory_pgvector.store.models import CurrentModel, send_models
 from hermes_memory_pgvector.store.search import (
     Connection,
     Meaning,
@@ -172,8 +172,8 @@ class Recall:
         """Ask; what is returned receives the hits of each question, and the models as they are after that."""
         half_life = self._settings.recency_half_life_days
         pending = [send(connection, each, ready.meaning, ready.wording, half_life) for each in questions]
-        models = None if self._embedder is None else PendingModels(connection)
-        return lambda: ([each.receive() for each in pending], () if models is None else models.receive())
+        models = None if self._embedder is None else send_models(connection)
+        return lambda: ([receive()[0] for receive in pending], () if models is None else models())
 
     def _lend(self, deadline: Deadline, about: Question | Hit) -> AbstractContextManager[Connection]:
         """A connection to the tables that a theme lies in."""
@@ -237,7 +237,7 @@ class Recall:
                 places = [place for place, hit in enumerate(answer.hits) if theme in (None, hit.theme)]
                 with self._lend(deadline, answer.hits[places[0]]) as connection:
                     pending = send_neighbours(connection, [answer.hits[place] for place in places])
-                found |= zip(places, pending.receive(), strict=True)
+                found |= zip(places, pending(), strict=True)
             return replace(answer, hits=tuple(hit for _, hit in sorted(found.items())))
         except (DatabaseError, DeadlineExceeded) as error:
             logger.debug("answering without neighbours: %s", type(error).__name__)

@@ -222,10 +222,6 @@ class Side:
         """The name by which pg_dump sees what this transaction sees."""
         return str(owner.value(self.connection, sql.SQL("SELECT pg_export_snapshot()")))
 
-    def tidy(self) -> None:
-        """Vacuum and analyse, so that the first searches are planned like later ones and read the index alone."""
-        buckets.tidy(self.connection)
-
     def set_sequences_of(self, other: Side, names: list[str]) -> None:
         """Go on numbering the rows of these tables where the other side is."""
         rows = other.connection.execute(admin_statement("moving/sequences"), (names,)).fetchall()
@@ -261,7 +257,7 @@ def move(source: Side, target: Side, begin: Callable[[str], None], advance: Call
         target.connection.execute(admin_statement("moving/leave"), (None,))
         target.connection.execute(admin_statement("buckets/set_buckets"), (schemas,))
         migrate.make_views_and_grants(target.connection, migrate.fleet_roles(target.connection))
-    target.tidy()
+    buckets.tidy(target.connection)
     return rows
 
 

@@ -64,12 +64,6 @@ def drop(dsn: str) -> list[Index]:
     return found
 
 
-def survey(dsn: str) -> list[Index]:
-    """The indexes there are."""
-    with _opened(dsn) as (connection, model):
-        return [index for _ in _buckets(connection) for index in _found(connection, model)]
-
-
 def _ensure(connection: Connection, model: EmbeddingModel, table: str) -> None:
     before = [index for index in _found(connection, model) if index.table == table]
     if any(index.is_valid for index in before):

@@ -12,7 +12,7 @@ from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import one, run
-from hermes_memory_pgvector.store import flatten, history, vectors
+from hermes_memory_pgvector.store import flatten, gate, history, vectors
 from hermes_memory_pgvector.values import Kind, Target
 
 BATCH = 1000
@@ -173,7 +173,7 @@ def _current(connection: Connection, rules: Rules) -> Rules:
         alone = buckets.reached(connection, lambda each: bool(one(each, "expire/is_only_home", homes=homes)[0]))
         is_alone = len(alone) == buckets.layout(connection).count and all(alone.values())
         rules = replace(rules, is_alone=is_alone)
-    return rules.renamed(dict(run(connection, "expire/aliases").fetchall()))
+    return rules.renamed(gate.look(connection).aliases)
 
 
 def _longer(one: datetime | None, other: datetime | None) -> datetime | None:

@@ -106,7 +106,7 @@ def names_of(theme: str, aliases: Mapping[str, str]) -> tuple[str, ...]:
 
 def key(connection: Connection) -> bytes:
     """The key of this installation."""
-    return bytes(one(connection, "gate/key")[0])
+    return bytes(one(connection, "gate/installation")[0])
 
 
 def look_up(connection: Connection, marks: Iterable[bytes]) -> dict[bytes, datetime]:

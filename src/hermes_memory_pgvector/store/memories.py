@@ -207,21 +207,6 @@ def record(connection: Connection, theme: str, target: Target, items: Sequence[P
     return [item for item in items if item.order[1:] in new]
 
 
-@dataclass(frozen=True, slots=True)
-class Holding:
-    """An entry that contains a text, and the homes that hold it."""
-
-    target: Target
-    content: str
-    homes: tuple[str, ...]
-
-
-def containing(connection: Connection, theme: str, targets: Sequence[Target], text: str, limit: int) -> list[Holding]:
-    """The entries of a theme that contain a text, the shortest first; nothing that recall does not find."""
-    found = run(connection, "memories/containing", theme=theme, targets=list(targets), text=text, limit=limit)
-    return [Holding(target, content, tuple(homes)) for target, content, homes in found]
-
-
 def distrust(connection: Connection, item: DistrustMemories) -> None:
     """Mark what some calls of the memory tool wrote from a stranger's text."""
     item = gate.enter(connection).renamed(item)

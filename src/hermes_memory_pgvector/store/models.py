@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -23,20 +23,18 @@ REMEMBERED_SECONDS = 60.0
 
 def current_model(connection: Connection) -> EmbeddingModel | None:
     """The model whose vectors new rows get, or None while there is none."""
-    with connection.cursor(row_factory=class_row(EmbeddingModel)) as cursor:
-        return cursor.execute(statement("search/current_model")).fetchone()
+    return next((model for model in send_models(connection)() if model.is_current), None)
 
 
-class PendingModels:
-    """The question for the models, on its way."""
+def send_models(connection: Connection) -> Callable[[], tuple[EmbeddingModel, ...]]:
+    """Ask for the models; what is returned receives them, the current one first."""
+    sent = connection.cursor(row_factory=class_row(EmbeddingModel)).execute(statement("search/models"))
 
-    def __init__(self, connection: Connection) -> None:
-        self._cursor = connection.cursor(row_factory=class_row(EmbeddingModel)).execute(statement("search/models"))
-
-    def receive(self) -> tuple[EmbeddingModel, ...]:
-        """The models, the current one first."""
-        with self._cursor as cursor:
+    def receive() -> tuple[EmbeddingModel, ...]:
+        with sent as cursor:
             return tuple(cursor.fetchall())
+
+    return receive
 
 
 class CurrentModel:
@@ -67,7 +65,7 @@ class CurrentModel:
 
     def read_models(self, connection: Connection) -> tuple[EmbeddingModel, ...]:
         """All models as the database names them now, the current one first."""
-        return self.note(PendingModels(connection).receive())
+        return self.note(send_models(connection)())
 
     def note(self, models: tuple[EmbeddingModel, ...]) -> tuple[EmbeddingModel, ...]:
         """Remember what was read."""
@@ -104,7 +102,7 @@ def is_changing(connection: Connection) -> bool:
 
 def missing_memories(connection: Connection, model: EmbeddingModel, below: int | None, limit: int) -> list[Key]:
     """Memories without a vector of this model, newest first, below an id."""
-    found = run(connection, "vectors/missing_of_memories", model.id, theme=None, before_id=below, limit=limit)
+    found = run(connection, "vectors/missing_of_memories", model.id, before_id=below, limit=limit)
     return [(theme, "memory", row_id) for theme, row_id in found]
 
 
@@ -112,9 +110,7 @@ def missing_turns(
     connection: Connection, model: EmbeddingModel, below: int | None, shortest: int, limit: int
 ) -> list[Key]:
     """Turns of at least some length without a vector of this model, newest first, below an id."""
-    found = run(
-        connection, "vectors/missing_of_turns", model.id, theme=None, before_id=below, shortest=shortest, limit=limit
-    )
+    found = run(connection, "vectors/missing_of_turns", model.id, before_id=below, shortest=shortest, limit=limit)
     return [(theme, "turn", row_id) for theme, row_id in found]
 
 

@@ -50,12 +50,12 @@ def insert(connection: Connection, receipt: Receipt) -> None:
 
 def find(connection: Connection, receipt: int) -> Receipt | None:
     """One receipt."""
-    return next(map(_receipt, run(connection, "forget/receipt", id=receipt)), None)
+    return next(map(_receipt, run(connection, "forget/receipts", id=receipt, limit=1)), None)
 
 
 def listed(connection: Connection, limit: int) -> list[Receipt]:
     """The newest receipts."""
-    return list(map(_receipt, run(connection, "forget/receipts", limit=limit)))
+    return list(map(_receipt, run(connection, "forget/receipts", id=None, limit=limit)))
 
 
 def _receipt(row: Any) -> Receipt:

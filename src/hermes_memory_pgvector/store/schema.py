@@ -27,17 +27,12 @@ class SchemaState:
     @property
     def news(self) -> str:
         """A sentence when a newer package has migrated the database; else empty."""
-        if self.version <= wanted_version():
+        if self.version <= SCHEMA_VERSION:
             return ""
         return (
-            f"the schema is at version {self.version}, this package knows {wanted_version()}:"
+            f"the schema is at version {self.version}, this package knows {SCHEMA_VERSION}:"
             " it goes on storing, and recall may fail until the package is upgraded and its processes are started anew"
         )
-
-
-def wanted_version() -> int:
-    """The schema version this package is written for."""
-    return SCHEMA_VERSION
 
 
 def not_in_use(moved_to: str) -> str:
@@ -56,13 +51,13 @@ def verify(connection: Connection) -> SchemaState:
     if one(connection, "schema/ledger")[0] is None:
         raise SchemaError(_missing(connection))
     version, pgvector, may_write, server, role, is_superuser = one(connection, "schema/state")
-    if (version or 0) < wanted_version():
+    if (version or 0) < SCHEMA_VERSION:
         raise SchemaError(
-            f"the schema is at version {version or 0}, {wanted_version()} is needed; run: {MIGRATE_COMMAND}"
+            f"the schema is at version {version or 0}, {SCHEMA_VERSION} is needed; run: {MIGRATE_COMMAND}"
         )
-    moved = one(connection, "schema/moving")
-    if moved is not None and moved[0] is not None:
-        raise Held(not_in_use(moved[0]))
+    _, moved_to = one(connection, "gate/installation")
+    if moved_to is not None:
+        raise Held(not_in_use(moved_to))
     if pgvector is None or not is_recent(pgvector):
         wanted = ".".join(map(str, MINIMUM_PGVECTOR))
         raise SchemaError(f"pgvector {pgvector or 'is missing'}, {wanted} or newer is needed; run: {MIGRATE_COMMAND}")
@@ -81,14 +76,6 @@ def _missing(connection: Connection) -> str:
         f'our tables are in the schema "{place}", where the search_path of role "{role}" ({path}) does not lead; '
         f"reset it with ALTER ROLE, or, for tables in another schema, run: {MIGRATE_COMMAND}"
     )
-
-
-def readable_version(connection: Connection) -> int:
-    """As `verify`, for somebody who only reads: what memories have moved away from still holds them as they were."""
-    try:
-        return verify(connection).version
-    except Held:
-        return wanted_version()
 
 
 def is_recent(version: str, wanted: tuple[int, ...] = MINIMUM_PGVECTOR) -> bool:

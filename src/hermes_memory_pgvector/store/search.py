@@ -1,12 +1,12 @@
 """Search: the statement that answers a question, and the turns beside its hits.
 
-`send` and `send_neighbours` only put a statement on its way, so that in a pipeline several travel together; `receive`
-waits for the rows.
+`send` and `send_neighbours` only put a statement on its way, so that in a pipeline several travel together; what they
+return waits for the rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, LiteralString
@@ -69,7 +69,7 @@ def search(
     connection: Connection, question: Question, meaning: Meaning | None, wording: Wording, half_life_days: float = 0.0
 ) -> list[Hit]:
     """The best rows for a question, best first; the connection must be in a transaction."""
-    return send(connection, question, meaning, wording, half_life_days).receive()
+    return send(connection, question, meaning, wording, half_life_days)()[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,26 +83,6 @@ class AskedTerm:
     """Whether no row contains it."""
 
 
-@dataclass(frozen=True, slots=True)
-class PendingHits:
-    """A question on its way."""
-
-    kind: Kind
-    cursor: psycopg.Cursor[dict[str, Any]]
-
-    def receive(self) -> list[Hit]:
-        """The answer."""
-        return self.receive_explained()[0]
-
-    def receive_explained(self) -> tuple[list[Hit], list[AskedTerm]]:
-        """The answer, and the question's words if they are wanted and anything was found."""
-        with self.cursor:
-            rows = self.cursor.fetchall()
-        terms = rows[0]["terms"] or [] if rows else []
-        asked = [AskedTerm(word, round(share, 4), is_absent) for word, share, is_absent in terms]
-        return [_hit(self.kind, row) for row in rows], asked
-
-
 def send(
     connection: Connection,
     question: Question,
@@ -111,8 +91,11 @@ def send(
     half_life_days: float = 0.0,
     *,
     wants_terms: bool = False,
-) -> PendingHits:
-    """Ask for the best rows; the connection must be in a transaction."""
+) -> Callable[[], tuple[list[Hit], list[AskedTerm]]]:
+    """Ask for the best rows; the connection must be in a transaction.
+
+    What is returned receives them, and the question's words if they are wanted and anything was found.
+    """
     parameters: dict[str, Any] = {
         "theme": question.theme,
         "is_own": question.scope is not Scope.NAMED,
@@ -143,7 +126,16 @@ def send(
     model_id = meaning.model.id if meaning else None
     text = search_statement(question.kind, model_id, is_everywhere=question.scope is Scope.ALL)
     connection.execute(SEARCH_SETTINGS)
-    return PendingHits(question.kind, connection.cursor(row_factory=dict_row).execute(text, parameters))
+    sent = connection.cursor(row_factory=dict_row).execute(text, parameters)
+
+    def receive() -> tuple[list[Hit], list[AskedTerm]]:
+        with sent as cursor:
+            rows = cursor.fetchall()
+        terms = rows[0]["terms"] or [] if rows else []
+        asked = [AskedTerm(word, round(share, 4), is_absent) for word, share, is_absent in terms]
+        return [_hit(question.kind, row) for row in rows], asked
+
+    return receive
 
 
 def _step(question: Question, wording: Wording) -> float:
@@ -210,31 +202,11 @@ def _hit(kind: Kind, row: Mapping[str, Any]) -> Hit:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class PendingNeighbours:
-    """Hits whose neighbours are on their way."""
+def send_neighbours(connection: Connection, hits: Sequence[Hit]) -> Callable[[], list[Hit]]:
+    """Ask for the turns beside these, each in its own session and theme; the connection must be in a transaction.
 
-    hits: Sequence[Hit]
-    cursor: psycopg.Cursor[Any]
-
-    def receive(self) -> list[Hit]:
-        """The same hits in the same order, with the neighbours that exist."""
-        hits = list(self.hits)
-        with self.cursor:
-            for place, side, role, ts, content, untrusted in self.cursor.fetchall():
-                found = Neighbour(role, ts, content, untrusted)
-                hit = hits[place - 1]
-                hits[place - 1] = replace(hit, before=found) if side == "before" else replace(hit, after=found)
-        return hits
-
-
-def add_neighbours(connection: Connection, hits: Sequence[Hit]) -> list[Hit]:
-    """Turns found, with the turns beside them; the connection must be in a transaction."""
-    return send_neighbours(connection, hits).receive() if hits else []
-
-
-def send_neighbours(connection: Connection, hits: Sequence[Hit]) -> PendingNeighbours:
-    """Ask for the turns beside these, each in its own session and theme; the connection must be in a transaction."""
+    What is returned receives the same hits in the same order, with the neighbours that exist.
+    """
     # However small the table is, and whatever its statistics say, a session is read from its timeline.
     connection.execute(NEIGHBOUR_SETTINGS)
     values = {
@@ -244,4 +216,14 @@ def send_neighbours(connection: Connection, hits: Sequence[Hit]) -> PendingNeigh
         "ids": [hit.id for hit in hits],
         "chars": NEIGHBOUR_CHARS,
     }
-    return PendingNeighbours(hits, connection.cursor().execute(statement("turns/beside"), values))
+    sent = connection.cursor().execute(statement("turns/beside"), values)
+
+    def receive() -> list[Hit]:
+        found = list(hits)
+        with sent as cursor:
+            for place, side, role, ts, content, untrusted in cursor.fetchall():
+                hit, beside = found[place - 1], Neighbour(role, ts, content, untrusted)
+                found[place - 1] = replace(hit, before=beside) if side == "before" else replace(hit, after=beside)
+        return found
+
+    return receive

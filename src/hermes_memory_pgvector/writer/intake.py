@@ -14,6 +14,7 @@ from hermes_memory_pgvector.errors import DatabaseRejected
 from hermes_memory_pgvector.journal import Journal, Record, codec
 from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.buckets import bucket_of
+from hermes_memory_pgvector.postgres.errors import translated
 from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.store import dead_letters, gate
 from hermes_memory_pgvector.store.batch import Batch
@@ -124,7 +125,7 @@ class Intake:
         reason = ""
         for part, item in self._mine(connection, record, bucket, buckets.layout(connection).count):
             try:
-                with connection.transaction(), self._pool.translating():
+                with connection.transaction(), translated():
                     for placed in buckets.apart(connection, [item], _theme_of):
                         batch = self._new_batch(connection)
                         batch.add(record.writer, record.start, placed, first_part=part)

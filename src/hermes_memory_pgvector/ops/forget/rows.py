@@ -17,7 +17,7 @@ from hermes_memory_pgvector.ops.forget.stored import ANYTHING, LETTERS, Forgetta
 from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import run
-from hermes_memory_pgvector.store import flatten, history, marks
+from hermes_memory_pgvector.store import flatten, history, marks, vectors
 from hermes_memory_pgvector.store.gate import Gate
 from hermes_memory_pgvector.store.turns import mend
 from hermes_memory_pgvector.values import Kind, Target
@@ -215,7 +215,7 @@ def _erase(connection: Connection, found: Findings, named: Sequence[Named], is_h
     for row in (row for row in found.stamps.values() if is_here(row.theme)):
         run(connection, STAMPS[row.letter], theme=row.theme, id=row.id, metadata=json.dumps(row.metadata))
     for letter in found.letters.values():
-        name = "forget/cut_letter" if letter.payload is None else "forget/set_letter"
+        name = "journal/drop_dead_letter" if letter.payload is None else "forget/set_letter"
         run(connection, name, **letter._asdict())
     for rule in sorted(found.reasons):
         run(connection, "forget/set_reason", id=rule)
@@ -247,7 +247,7 @@ def mend_sessions(connection: Connection, sessions: set[tuple[str, str]]) -> Non
 
 def _delete(connection: Connection, name: LiteralString, theme: str, ids: list[int], kind: Kind) -> None:
     run(connection, name, theme=theme, ids=ids)
-    run(connection, "forget/cut_waiting", theme=theme, ids=ids, kind=kind.value)
+    vectors.finish(connection, [(theme, kind.value, row_id) for row_id in ids])
 
 
 def _by_theme(keys: Iterable[tuple[str, int]], is_here: Callable[[str], bool]) -> Iterator[tuple[str, list[int]]]:

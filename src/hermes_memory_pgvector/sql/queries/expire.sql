@@ -1,24 +1,14 @@
--- aliases --
--- The themes that were merged into another one, and that one.
-SELECT old, new FROM theme_aliases;
-
-
 -- count --
 -- How many turns of each theme are older than it keeps them, and how many more will be by then; the options are those of
 -- expire/turns, with `soon`: an interval in days. Counted up to a bound for each theme.
-WITH RECURSIVE known (theme) AS (
-    SELECT min(c.agent_identity) FROM conversations AS c
-    UNION ALL
-    SELECT (SELECT min(c.agent_identity) FROM conversations AS c WHERE c.agent_identity > known.theme)
-    FROM known WHERE known.theme IS NOT NULL
-), rule AS MATERIALIZED (
+WITH rule AS MATERIALIZED (
     SELECT known.theme,
            CASE WHEN known.theme = ANY (%(themes)s::text[])
                 THEN (SELECT own.cut FROM unnest(%(themes)s::text[], %(cuts)s::timestamptz[]) AS own (theme, cut)
                       WHERE own.theme = known.theme)
                 ELSE %(cut)s::timestamptz END AS cut
-    FROM known
-    WHERE known.theme IS NOT NULL AND (%(among)s::text[] IS NULL OR known.theme = ANY (%(among)s::text[]))
+    FROM hermes_theme_names AS known
+    WHERE (%(among)s::text[] IS NULL OR known.theme = ANY (%(among)s::text[]))
 )
 SELECT rule.theme, count(*) FILTER (WHERE due.ts < rule.cut), count(*) FILTER (WHERE due.ts >= rule.cut), min(due.ts)
 FROM rule
@@ -64,19 +54,14 @@ ORDER BY entry.agent_identity, entry.target, entry.id;
 -- themes, cuts: themes with a rule of their own, and the time before which their turns go; null keeps them. cut: the time for
 -- all other themes; null keeps them. among: only these; null for all. homes: only turns that these wrote, and those of no
 -- known home in the themes `homeless`; null for all.
-WITH RECURSIVE known (theme) AS (
-    SELECT min(c.agent_identity) FROM conversations AS c
-    UNION ALL
-    SELECT (SELECT min(c.agent_identity) FROM conversations AS c WHERE c.agent_identity > known.theme)
-    FROM known WHERE known.theme IS NOT NULL
-), rule AS MATERIALIZED (
+WITH rule AS MATERIALIZED (
     SELECT known.theme,
            CASE WHEN known.theme = ANY (%(themes)s::text[])
                 THEN (SELECT own.cut FROM unnest(%(themes)s::text[], %(cuts)s::timestamptz[]) AS own (theme, cut)
                       WHERE own.theme = known.theme)
                 ELSE %(cut)s::timestamptz END AS cut
-    FROM known
-    WHERE known.theme IS NOT NULL AND (%(among)s::text[] IS NULL OR known.theme = ANY (%(among)s::text[]))
+    FROM hermes_theme_names AS known
+    WHERE (%(among)s::text[] IS NULL OR known.theme = ANY (%(among)s::text[]))
 )
 SELECT due.agent_identity, due.id
 FROM rule

@@ -11,11 +11,6 @@ WHERE (rule.undone_at IS NOT NULL OR rule.until IS NOT NULL)
   AND NOT EXISTS (SELECT FROM hermes_rows AS stored WHERE stored.hidden_by = rule.id);
 
 
--- cut_letter --
--- Deletes a rejected record.
-DELETE FROM dead_letters WHERE id = %(id)s::bigint;
-
-
 -- cut_recalls --
 -- Deletes logged recalls of a theme.
 DELETE FROM recall_log WHERE agent_identity = %(theme)s AND id = ANY (%(ids)s::bigint[]);
@@ -24,12 +19,6 @@ DELETE FROM recall_log WHERE agent_identity = %(theme)s AND id = ANY (%(ids)s::b
 -- cut_turns --
 -- Deletes these turns of a theme; their vectors go with them.
 DELETE FROM conversations WHERE agent_identity = %(theme)s AND id = ANY (%(ids)s::bigint[]);
-
-
--- cut_waiting --
--- Takes rows of a theme that are gone off the queue for vectors.
-DELETE FROM pending_vectors
-WHERE agent_identity = %(theme)s AND kind = %(kind)s AND id = ANY (%(ids)s::bigint[]);
 
 
 -- entries --
@@ -102,14 +91,10 @@ WHERE (%(theme)s::text IS NULL OR logged.agent_identity = %(theme)s::text)
 ORDER BY logged.agent_identity, logged.id;
 
 
--- receipt --
--- One receipt.
-SELECT id, forgotten_at, actor, home_id, named, counts, left_over FROM receipts WHERE id = %(id)s::bigint;
-
-
 -- receipts --
--- The receipts, newest first.
-SELECT id, forgotten_at, actor, home_id, named, counts, left_over FROM receipts ORDER BY id DESC LIMIT %(limit)s::integer;
+-- The receipts, newest first; id: null for all.
+SELECT id, forgotten_at, actor, home_id, named, counts, left_over FROM receipts
+WHERE %(id)s::bigint IS NULL OR id = %(id)s::bigint ORDER BY id DESC LIMIT %(limit)s::integer;
 
 
 -- set_event --

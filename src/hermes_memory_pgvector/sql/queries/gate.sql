@@ -23,11 +23,6 @@ FROM unnest(%(marks)s::bytea[], %(untils)s::timestamptz[]) AS given (mark, until
 ON CONFLICT (mark, until) DO NOTHING;
 
 
--- key --
--- What this installation makes marks with.
-SELECT key FROM hermes_pgvector_installation;
-
-
 -- last_receipt --
 -- The highest number of a receipt that a mark has.
 SELECT coalesce(max(receipt), 0) FROM forgotten;

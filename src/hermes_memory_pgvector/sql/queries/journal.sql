@@ -9,8 +9,8 @@ INSERT INTO journal_writers (writer, home_id) VALUES (%(writer)s, %(home_id)s) O
 
 
 -- drop_dead_letter --
--- Deletes a rejected record; one that waits for a theme is not for an operator to drop.
-DELETE FROM dead_letters WHERE id = %(id)s;
+-- Deletes a rejected record.
+DELETE FROM dead_letters WHERE id = %(id)s::bigint;
 
 
 -- insert_dead_letter --

@@ -1,16 +1,3 @@
--- containing --
--- Which entries of a theme contain this text, and who holds each? Only what recall may find: nothing hidden. The
--- shortest first, so that an entry that is the text comes before those that contain it.
---
--- theme, also by a name it had before; targets; text; limit.
-SELECT entry.target, entry.content, ARRAY(SELECT jsonb_object_keys(entry.homes))
-FROM memory_entries AS entry
-WHERE entry.agent_identity = coalesce((SELECT alias.new FROM theme_aliases AS alias WHERE alias.old = %(theme)s::text), %(theme)s::text)
-  AND entry.target = ANY (%(targets)s::text[]) AND strpos(entry.content, %(text)s::text) > 0 AND entry.hidden_by IS NULL
-ORDER BY length(entry.content), entry.target
-LIMIT %(limit)s::integer;
-
-
 -- delete --
 -- Removes these entries of a theme, and their vectors with them.
 DELETE FROM memory_entries WHERE agent_identity = %(theme)s AND id = ANY (%(ids)s::bigint[]);

@@ -23,11 +23,6 @@ SELECT to_regclass('hermes_pgvector_installation') IS NOT NULL,
 SELECT to_regclass('hermes_pgvector_migrations');
 
 
--- moving --
--- Has the installation moved to another database?
-SELECT moved_to FROM hermes_pgvector_installation;
-
-
 -- server_identifier --
 -- Which server is this? A standby has the identifier of its primary.
 SELECT system_identifier::text FROM pg_catalog.pg_control_system();

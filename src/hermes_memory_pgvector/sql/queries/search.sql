@@ -1,9 +1,3 @@
--- current_model --
--- The embedding model whose vectors are searched.
-SELECT id, name, dim, unrelated_mean, unrelated_sd, query_prefix, document_prefix, 'halfvec'::regtype::oid::bigint AS vector_oid, is_current
-FROM embedding_models WHERE is_current;
-
-
 -- models --
 -- The embedding models whose vectors the database holds: the current one first, then the others, the newest first.
 SELECT id, name, dim, unrelated_mean, unrelated_sd, query_prefix, document_prefix, 'halfvec'::regtype::oid::bigint AS vector_oid, is_current

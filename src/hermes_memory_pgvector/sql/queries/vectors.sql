@@ -119,11 +119,10 @@ WHERE pending.agent_identity = due.theme AND pending.kind = due.kind AND pending
 -- missing_of_memories --
 -- Memories without a vector of this model, newest first.
 --
--- theme: one theme, or null for every theme; before_id: only ids below it, null for the first page; limit.
+-- before_id: only ids below it, null for the first page; limit.
 SELECT memory.agent_identity, memory.id
 FROM memory_entries AS memory
-WHERE (%(theme)s::text IS NULL OR memory.agent_identity = %(theme)s::text)
-  AND (%(before_id)s::bigint IS NULL OR memory.id < %(before_id)s::bigint)
+WHERE (%(before_id)s::bigint IS NULL OR memory.id < %(before_id)s::bigint)
   AND memory.hidden_by IS NULL
   AND NOT EXISTS (SELECT FROM {memory_vectors} AS known
                   WHERE known.agent_identity = memory.agent_identity AND known.id = memory.id)
@@ -134,10 +133,10 @@ LIMIT %(limit)s::integer;
 -- missing_of_turns --
 -- Turns of at least some length without a vector of this model, newest first.
 --
--- theme: one theme, or null for every theme; before_id: only ids below it, null for the first page; shortest; limit.
+-- before_id: only ids below it, null for the first page; shortest; limit.
 SELECT turn.agent_identity, turn.id
 FROM conversations AS turn
-WHERE length(turn.content) >= %(shortest)s::integer AND (%(theme)s::text IS NULL OR turn.agent_identity = %(theme)s::text)
+WHERE length(turn.content) >= %(shortest)s::integer
   AND (%(before_id)s::bigint IS NULL OR turn.id < %(before_id)s::bigint)
   AND turn.hidden_by IS NULL
   AND NOT EXISTS (SELECT FROM {turn_vectors} AS known
