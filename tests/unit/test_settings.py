@@ -36,6 +36,24 @@ def test_defaults_are_those_users_know(name: str, value: object) -> None:
     assert DEFAULTS[name] == value
 
 
+PUBLISHED = {
+    "dsn": "dbname=hermes_memory user=hermes host=/var/run/postgresql connect_timeout=5",
+    "embed_url": "http://localhost:11434", "embed_model": "nomic-embed-text", "embed_dim": 768,
+    "embed_api_key_env": None, "embed_protocol": "auto", "prefetch_limit": 5, "min_similarity": 0.30,
+    "embed_on_write": True, "scope_default": "current", "hybrid_search": True, "write_queue_maxsize": 256,
+    "bulk_sync_on_init": True, "sync_turns": True, "turn_min_chars": 40, "allowed_themes": None,
+    "identity_aliases": {}, "bench_mode": "bucket", "conversation_embed_policy": "all", "ttl_days": 0,
+    "embed_write_retries": 2, "embed_write_backoff": 0.1, "embed_timeout": 5.0, "embed_write_timeout": 30.0,
+    "prefetch_budget": 5.0, "write_contexts": "primary,cron", "shutdown_drain_timeout": 5.0,
+}  # fmt: skip
+"""Every setting of hermes-memory-pgvector 1.0.0, with its default."""
+
+
+def test_a_file_with_every_setting_of_the_published_package_is_right(tmp_path: Path) -> None:
+    home = write(tmp_path, yaml.safe_dump({"memory": {"pgvector": PUBLISHED}}))
+    assert settings_file.load(home).problems == ()
+
+
 def test_every_setting_has_help_and_a_default_its_parser_accepts() -> None:
     for name, declaration in DECLARATIONS.items():
         assert declaration.help.endswith((".", "page.")), name

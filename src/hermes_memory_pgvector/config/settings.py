@@ -279,6 +279,8 @@ class Settings:
 DECLARATIONS: dict[str, Declaration] = {
     item.name: item.metadata["declaration"] for item in dataclasses.fields(Settings) if "declaration" in item.metadata
 }
+WITHOUT_EFFECT = frozenset({"embed_write_retries", "embed_write_backoff"})
+"""Names of the published package that are no settings here: files that have them are right."""
 DEFAULTS: dict[str, Any] = {
     item.name: item.default for item in dataclasses.fields(Settings) if item.name in DECLARATIONS
 }
@@ -337,7 +339,7 @@ def accepts(name: str, value: Any) -> bool:
 
 def unknown_names(raw: Mapping[str, Any]) -> list[str]:
     """Names in a configuration section that no setting has."""
-    return sorted(str(name) for name in raw if name not in DECLARATIONS)
+    return sorted(str(name) for name in raw if name not in DECLARATIONS and name not in WITHOUT_EFFECT)
 
 
 def plain(value: Any) -> Any:
