@@ -12,9 +12,10 @@ import zipfile
 from typing import Any
 
 import pytest
+import yaml
 
 from testing.hermes import MakeHome
-from testing.hermes_home import HERMES, HermesHome
+from testing.hermes_home import HERMES, HermesHome, write_variables
 from testing.hermes_servers import WebServer
 from testing.llm_server import ScriptedLLM
 
@@ -27,6 +28,7 @@ CHOSEN: dict[str, Any] = {
     "embed_protocol": "openai",
     "turn_min_chars": 20,
 }
+CODERS = "memory: {provider: pgvector, pgvector: {prefetch_limit: 9, embed_url: 'http://127.0.0.1:9/'}}\n"
 PAGE = "/api/memory/providers/pgvector/config"
 OTHERS: dict[str, Any] = {
     "display": {"compact": True},
@@ -86,6 +88,24 @@ def test_saving_the_form_as_it_was_shown_changes_nothing(chosen_home: HermesHome
         assert {field["key"] for field in fields} >= {"prefetch_limit", "embed_url", "embed_model"}
         save(web, {field["key"]: field["value"] for field in fields if field["kind"] != "secret"})
     assert difference(before, chosen_home.config) == {}
+
+
+def test_the_dashboards_form_of_a_profile_shows_and_saves_the_profiles_values(chosen_home: HermesHome) -> None:
+    own, coder = chosen_home.config, chosen_home.path / "profiles" / "coder"
+    coder.mkdir(parents=True)
+    write_variables(coder, {"HERMES_PGVECTOR_DSN": chosen_home.dsn})
+    (coder / "config.yaml").write_text(CODERS, encoding="utf-8")
+    chosen_home.install_plugin(coder)
+    page = f"{PAGE}?profile=coder"
+    with chosen_home.web() as web:
+        fields = {field["key"]: field["value"] for field in web.get(page).json["fields"] if field["kind"] != "secret"}
+        answer = web.put(page, {"values": {**fields, "prefetch_limit": "8"}})
+        assert answer.status == 200, answer
+    assert fields["prefetch_limit"] == "9"
+    assert fields["embed_url"] == "http://127.0.0.1:9/"
+    assert chosen_home.config == own
+    saved = yaml.safe_load((coder / "config.yaml").read_text(encoding="utf-8"))["memory"]["pgvector"]
+    assert saved == {"prefetch_limit": 8, "embed_url": "http://127.0.0.1:9/"}
 
 
 def test_the_dashboard_does_not_send_the_password_to_the_browser(chosen_home: HermesHome) -> None:

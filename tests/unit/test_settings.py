@@ -285,19 +285,30 @@ def test_no_login_crosses_to_another_home(
     if stranger is own:
         monkeypatch.setenv("HERMES_PGVECTOR_DSN", "dbname=strange")
         monkeypatch.setenv("KEY", "strange")
-    settings_file.confine(home, {"HERMES_PGVECTOR_DSN": "dbname=mine"} if place == "scope" else {})
+    scope = {"HERMES_PGVECTOR_DSN": "dbname=mine"} if place == "scope" else {}
+    settings_file.take_scope(home, scope, is_one_of_several=True)
     assert settings_file.load(home).settings.dsn == "dbname=mine"
     assert settings_file.secret(home, "KEY") is None
 
 
-def test_a_home_with_a_scope_of_its_own_does_not_read_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_homes_are_kept_apart_the_environment_is_nobodys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = write(tmp_path, "memory: {pgvector: {dsn: 'dbname=x password=${THE_PASSWORD}'}}\n")
     monkeypatch.setenv("HERMES_HOME", str(home))
     monkeypatch.setenv("THE_PASSWORD", "of another profile")
-    settings_file.confine(home, {})
+    settings_file.take_scope(home, {}, is_one_of_several=True)
     assert "THE_PASSWORD" in settings_file.load(home).settings.hold
+
+
+def test_a_scope_hides_nothing_from_a_home_that_is_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = write(tmp_path, "memory: {pgvector: {}}\n")
+    (home / ".env").write_text("TAKEN_OUT=old\n")
+    monkeypatch.setenv("HERMES_HOME", str(home))
+    monkeypatch.setenv("HERMES_PGVECTOR_DSN", "dbname=exported")
+    settings_file.take_scope(home, {"KEY": "managed", "TAKEN_OUT": "old"}, is_one_of_several=False)
+    assert settings_file.load(home).settings.dsn == "dbname=exported"
+    assert settings_file.secret(home, "KEY") == "managed"
+    (home / ".env").write_text("ANOTHER=1\n")
+    assert settings_file.secret(home, "TAKEN_OUT") is None
 
 
 def test_a_dsn_that_is_no_text_is_not_taken_for_none(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ Layers, the later winning: `plugins.pgvector` (read for compatibility) < `memory
 dashboard look) < variables `HERMES_PGVECTOR_<NAME>` < values given by an embedding program.
 
 Variables come from the home's own .env, from what the host's secret scope holds for this home, and from the environment
-of the process, which belongs to the home that the process was started for and to no other.
+of the process. That belongs to the home that the process was started for, and to nobody where the host keeps the
+variables of several homes apart.
 """
 
 from __future__ import annotations
@@ -64,8 +65,10 @@ class _HomeFiles:
     def __init__(self, home: Path) -> None:
         self.document = WatchedFile(home / "config.yaml", parse_yaml)
         self.variables = WatchedFile(home / ".env", parse_variables)
-        self.scope: Mapping[str, str] | None = None
-        """What the host's secret scope holds for this home; None where the process serves one home."""
+        self.scope: Mapping[str, str] = {}
+        """What the host's secret scope has held for this home beyond its .env."""
+        self.is_one_of_several = False
+        """Whether the host keeps the variables of several homes apart, so that the environment is nobody's."""
         self.in_force: Settings | None = None
         self._told: tuple[str, str] = ("", "")
 
@@ -119,9 +122,14 @@ def start_for(home: Path | None) -> None:
     _own_home = home
 
 
-def confine(home: Path, scope: Mapping[str, str]) -> None:
-    """From now on, variables of a home come from its .env and from this scope of the host, which stays in memory."""
-    _of(home).scope = dict(scope)
+def take_scope(home: Path, scope: Mapping[str, str] | None, *, is_one_of_several: bool) -> None:
+    """Keep in memory what the host's secret scope holds for a home, for threads of ours that have no scope."""
+    known = _of(home)
+    known.is_one_of_several = is_one_of_several
+    if scope is not None:
+        # What stands in .env, too, is read there: it may be changed, or taken out.
+        own = known.variables.read(0.0)[0] or {}
+        known.scope = {name: value for name, value in scope.items() if own.get(name) != value}
 
 
 def load(home: Path, overrides: Mapping[str, Any] | None = None, *, is_hasty: bool = False) -> Parsed:
@@ -322,10 +330,11 @@ def _of(home: Path) -> _HomeFiles:
 
 def _environment(home: Path, own: Mapping[str, str]) -> Mapping[str, str]:
     """The variables of a home; never those of another one that the same process serves."""
-    scope = _of(home).scope
-    if scope is not None:
-        return {**own, **scope}
-    return {**own, **os.environ} if home == (_own_home or default_home()) else own
+    known = _of(home)
+    if known.is_one_of_several or home != (_own_home or default_home()):
+        return {**own, **known.scope}
+    # Of a home that is alone, a scope tells what is nowhere else: it is there in scheduled jobs only.
+    return {**known.scope, **own, **os.environ}
 
 
 def _section(document: Mapping[str, Any], dotted: str) -> dict[str, Any]:

@@ -43,6 +43,10 @@ try:
     _strip_scaffolding: CleanUser | None = getattr(MemoryManager, "_strip_skill_scaffolding", None)
 except ImportError:
     _strip_scaffolding = None
+try:
+    from hermes_constants import get_hermes_home
+except ImportError:
+    get_hermes_home = settings_file.default_home
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +60,8 @@ class PgvectorMemoryProvider(MemoryProvider):
     def __init__(self, config: Mapping[str, Any] | None = None) -> None:
         self._overrides = dict(config) if config else {}
         self._engine: Engine | None = None
-        self._home = settings_file.default_home()
+        self._home = _home_in_charge()
+        _take_scope(self._home)
         self._session = Session(DEFAULT_THEME, "", DEFAULT_THEME)
         self._named = self._session
         self._key: bytes | None = None
@@ -92,10 +97,8 @@ class PgvectorMemoryProvider(MemoryProvider):
     def initialize(self, session_id: str = "", **kwargs: Any) -> None:
         """Find out who is speaking; opens nothing that could make the agent wait."""
         home = kwargs.get("hermes_home")
-        self._home = settings_file.absolute(home) if isinstance(home, str) and home else settings_file.default_home()
-        scope = _secret_scope(self._home)
-        if scope is not None:
-            settings_file.confine(self._home, scope)
+        self._home = settings_file.absolute(home) if isinstance(home, str) and home else _home_in_charge()
+        _take_scope(self._home)
         self._started_at = time.time()
         self._key = None
         self._unresolved = (session_id, kwargs)
@@ -431,14 +434,25 @@ class PgvectorMemoryProvider(MemoryProvider):
         engine.record(items, Urgency.TURN)
 
 
-def _secret_scope(home: Path) -> Mapping[str, str] | None:
-    """The variables that the host keeps for this home and no other; None where the process serves one home."""
+def _home_in_charge() -> Path:
+    """The home that the host works for here: in a request about a profile that is the profile's."""
+    try:
+        return settings_file.absolute(get_hermes_home())
+    except RuntimeError:
+        return settings_file.default_home()
+
+
+def _take_scope(home: Path) -> None:
+    """Learn which variables the host keeps for this home and no other."""
+    is_one_of_several = False
     try:
         from agent import secret_scope
 
+        is_one_of_several = secret_scope.is_multiplex_active()
         scope: Mapping[str, Any] | None = secret_scope.current_secret_scope()
-        if scope is None and secret_scope.is_multiplex_active():
+        if scope is None and is_one_of_several:
             scope = secret_scope.build_profile_secret_scope(home)
+        told = None if scope is None else {str(name): str(value) for name, value in scope.items()}
     except Exception:  # noqa: BLE001 - a host without scopes, or one whose scope cannot be told
-        return None
-    return None if scope is None else {str(name): str(value) for name, value in scope.items()}
+        told = None
+    settings_file.take_scope(home, told, is_one_of_several=is_one_of_several)
