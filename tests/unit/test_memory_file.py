@@ -20,6 +20,15 @@ def test_entries_are_split_on_the_section_sign_alone_on_its_line() -> None:
     assert entries_of("one\n§\ntwo § inline\nsecond line\n§\n\n§\none", 1000) == ["one", "two § inline\nsecond line"]
 
 
+def test_a_mark_of_the_byte_order_is_no_part_of_an_entry(tmp_path: Path) -> None:
+    """Some editors write one, and the host leaves it out."""
+    file = tmp_path / "MEMORY.md"
+    file.write_bytes("\ufeffone\n§\ntwo".encode())
+    assert read(file, 100) == ["one", "two"]
+    file.write_bytes("\ufeff".encode())
+    assert read(file, 100) == []
+
+
 def test_a_missing_file_is_empty_only_while_its_folder_is_there(tmp_path: Path) -> None:
     assert read(tmp_path / "MEMORY.md", 100) == []
     assert read(tmp_path / "gone" / "MEMORY.md", 100) is None

@@ -58,7 +58,7 @@ def read(path: Path, max_chars: int, masker: Masker = NOTHING) -> list[str] | No
         return None
     if data is None:
         return None
-    entries = entries_of(data.decode("utf-8-sig", errors="replace"), max_chars)
+    entries = entries_of(data.decode("utf-8", errors="replace"), max_chars)
     return list(dict.fromkeys(masker.mask(entry).text for entry in entries))
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from hermes_memory_pgvector.config.home import CHECK_NAME, KEY_NAME, home_id, private_folder, pseudonym_key, root_of
-from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, current_provider, data_folder, load
+from hermes_memory_pgvector.config.kinds import TRUE_WORDS
+from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, current_provider, data_folder, load, section
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import (
     ConfigError,
@@ -74,6 +75,8 @@ def _settings(home: Path, parsed: Parsed) -> Iterator[Finding]:
     if not parsed.problems and not parsed.troubles:
         chosen = len(parsed.settings.set_by)
         yield Finding("settings", "ok", f"{amounts.count(chosen, 'setting')} set, the rest have their defaults")
+    if str(section(home, ("compression", "checkpoint_required"))).strip().lower() in TRUE_WORDS:
+        yield from _checkpoints(parsed.settings)
     if any((private_folder(home) / name).exists() for name in (KEY_NAME, CHECK_NAME)):
         try:
             pseudonym_key(home)
@@ -81,6 +84,16 @@ def _settings(home: Path, parsed: Parsed) -> Iterator[Finding]:
             reason = str(error) if isinstance(error, ConfigError) else f"{KEY_NAME} cannot be read"
             text = f"{reason}; until then chats of messaging platforms store nothing"
             yield Finding("identity key", "problem", text)
+
+
+def _checkpoints(settings: Settings) -> Iterator[Finding]:
+    """Whether this memory gives what hermes requires before it compresses a chat."""
+    missing = ["sync_turns is off"] if not settings.sync_turns else []
+    missing += ["write_contexts leaves out primary"] if "primary" not in settings.write_contexts else []
+    if missing:
+        text = f"{' and '.join(missing)}, so hermes, which requires a checkpoint, compresses no chat any more"
+        hint = "change that, or: hermes config set compression.checkpoint_required false"
+        yield Finding("compression", "warning", text, hint)
 
 
 def _host(home: Path) -> Iterator[Finding]:
