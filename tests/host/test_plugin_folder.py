@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from hermes_memory_pgvector.ops.setup import plugin_folder
+from testing.cases import some_of
 from testing.command import portable
 from testing.environments import borrowed_environment
 from testing.hermes_home import HermesHome, model_section
@@ -52,6 +53,8 @@ listed = [available for name, _, available in discover_memory_providers() if nam
 provider = load_memory_provider("pgvector")
 print(json.dumps([listed, provider.is_available(), provider.unavailable_reason(), provider.get_tool_schemas(), lines]))
 """
+
+SETUPS = {words: tuple(words.split()) for words in ("memory setup pgvector", "pgvector up --yes")}
 
 MEMBERS = """
 import inspect, json
@@ -99,7 +102,8 @@ def test_without_a_library_hermes_goes_on_and_knows_what_to_run(hermes_home: Her
     assert ["WARNING", f"The pgvector memory is off: {reason}"] in lines
 
 
-def test_the_folder_alone_fetches_what_it_needs(tmp_path: Path, llm: ScriptedLLM) -> None:
+@pytest.mark.parametrize("words", some_of(SETUPS, "memory setup pgvector"))
+def test_the_folder_alone_fetches_what_it_needs(tmp_path: Path, llm: ScriptedLLM, words: tuple[str, ...]) -> None:
     """As from a catalog: hermes, this folder, and nothing of ours installed anywhere."""
     hermes = borrowed_environment(tmp_path / "hermes-venv", has_hermes=True)
     home = tmp_path / "user" / ".hermes"
@@ -115,8 +119,9 @@ def test_the_folder_alone_fetches_what_it_needs(tmp_path: Path, llm: ScriptedLLM
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [hermes / "hermes", *words], env=environment, capture_output=True, text=True, timeout=200, check=False
-        )
+            [hermes / "hermes", *words], env=environment, input="\n" * 60,
+            capture_output=True, text=True, timeout=200, check=False,
+        )  # fmt: skip
 
     chat = run("-z", "Is anybody there?")
     assert chat.returncode == 0, chat
@@ -124,7 +129,7 @@ def test_the_folder_alone_fetches_what_it_needs(tmp_path: Path, llm: ScriptedLLM
     assert told.returncode == 1, told
     assert "libraries are missing; run: hermes pgvector up" in told.stderr
     try:
-        done = run("pgvector", "up", "--yes")
+        done = run(*words)
         assert done.returncode == 0, done
         assert "Ready. Talk to your agent" in done.stdout
         assert run("pgvector", "doctor").returncode == 0
