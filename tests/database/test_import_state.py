@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from hermes_memory_pgvector.ops.carry import import_
-from hermes_memory_pgvector.ops.carry.state import AGAIN, UNNAMED_API
+from hermes_memory_pgvector.ops.carry.state import AGAIN, NOT_A_CHAT, UNNAMED_API
 from testing.agent import AgentHome
 from testing.command import Commands, with_password
 from testing.host_state import fill, host_state
@@ -148,13 +148,13 @@ def test_every_session_goes_to_the_theme_that_live_traffic_gives_it(
     themes = {session: theme for theme, session, *_ in stored.rows(ROWS)}
     dm = themes["dm"]
     assert dm.startswith("dm-")
-    assert themes == {"cli": "hermes", "dm": dm, "old-dm": dm, "dm-later": dm, "api-told": "market"}
+    assert themes == {"cli": "hermes", "dm": dm, "old-dm": dm, "dm-later": dm, "job": "hermes", "api-told": "market"}
     assert found["left_out"] == {
-        "of cron jobs and subagents": 4,
+        NOT_A_CHAT: 2,
         "of chats whose partner the host did not record": 2,
         UNNAMED_API: 2,
     }
-    assert imported(commands, "--theme", "Hermes")["themes"]["hermes"] == {"stored": 2, "known": 3}
+    assert imported(commands, "--theme", "Hermes")["themes"]["hermes"] == {"stored": 2, "known": 5}
     assert "4915100000000" not in stored.everything()
     edges = "SELECT session_id, metadata ->> 'delegated_to' FROM conversations WHERE role = 'tool'"
     assert stored.rows(edges) == [("cli", "helper")]
@@ -164,6 +164,19 @@ def test_every_session_goes_to_the_theme_that_live_traffic_gives_it(
     home.settle()
     home.close()
     assert stored.themes_of(asked(77)) == {dm}
+
+
+def test_scheduled_jobs_are_imported_as_live_traffic_stores_them(commands: Commands, stored: Stored) -> None:
+    with host_state(commands.home) as state:
+        state.session("job", source="cron")
+        state.exchange("job", asked(1), told(1))
+    commands.call("config", "set", "write_contexts", "primary")
+    found = imported(commands)
+    assert (found["stored"], found["left_out"]) == (0, {NOT_A_CHAT: 2})
+    commands.call("config", "unset", "write_contexts")
+    assert imported(commands)["stored"] == 2
+    platforms = "SELECT DISTINCT agent_identity, metadata ->> 'platform' FROM conversations"
+    assert stored.rows(platforms) == [("hermes", "cron")]
 
 
 def test_what_live_traffic_has_stored_is_found_in_its_own_theme(

@@ -171,7 +171,8 @@ class Settings:
     bulk_sync_on_init: bool = _flag(True, "stored", "Mirror MEMORY.md and USER.md of this home.")
     write_contexts: tuple[str, ...] = _is(
         ("primary", "cron"), "stored", kinds.words, "a list of words",
-        "Agent contexts that may write; others only recall.",
+        "Agent contexts that may write; others only recall: primary (chats), cron (scheduled jobs), subagent, and what"
+        " else a host names.",
     )  # fmt: skip
     mask_secrets: bool | tuple[tuple[str, str], ...] = _is(
         True, "stored", kinds.secrets,

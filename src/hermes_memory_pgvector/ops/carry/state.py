@@ -40,15 +40,16 @@ _REVIEW_PROMPTS = (
 )
 """What some hosts said to themselves in the middle of a session."""
 API_SOURCE = "api_server"
-_LOCAL_SOURCES = frozenset({"", "acp", "cli", "desktop", "gui", "local", "tui", "unknown", "web"})
-"""Where the speaker is whoever owns the home."""
+CRON = "cron"
+_LOCAL_SOURCES = frozenset({"", "acp", "cli", CRON, "desktop", "gui", "local", "tui", "unknown", "web"})
+"""Where the speaker is whoever owns the home, or has set up the job."""
 _WORKSPACE = "hermes"
 """What the host calls the workspace of the default profile."""
 
 TOO_SHORT = "too short to be worth keeping"
 UNDONE = "taken back with /undo"
 COPIED = "copies made by branches and compression"
-NOT_A_CHAT = "of cron jobs and subagents"
+NOT_A_CHAT = "of subagents, and of cron jobs that write_contexts leaves out"
 UNKNOWN_PARTNER = "of chats whose partner the host did not record"
 SHARED_ID = "of API sessions that several themes share"
 UNNAMED_API = "of API sessions whose key hermes did not record: name their theme with --theme"
@@ -135,8 +136,10 @@ class StateImport:
         )  # fmt: skip
 
     def _is_chat(self, session: PastSession) -> bool:
-        """Whether the host lets a memory provider take part: not in cron jobs, curators and subagents."""
-        if session.delegated_from or session.source in ("cron", "curator", "subagent"):
+        """Whether live traffic stores it: not what curators and subagents do, and cron jobs as the operator says."""
+        if session.delegated_from or session.source in ("curator", "subagent"):
+            return False
+        if session.source == CRON and CRON not in self.rules.settings.write_contexts:
             return False
         return session.parent_id not in self._sessions or self._goes_on(session)
 
