@@ -29,6 +29,7 @@ from testing.command import Commands
 from testing.journals import leave_in_journal
 from testing.postgres import FAST, new_database
 from testing.stored import Stored
+from testing.unchanged import nothing_changes
 from testing.waiting import wait_until
 
 WAITING = "A word of the profile that only its journal holds."
@@ -127,6 +128,8 @@ def test_what_was_forgotten_after_a_backup_stays_out_when_it_is_put_back(install
     assert (done.code, done.json["counts"]["turns"], done.json["counts"]["memories"]) == (0, 2, 1), done
     assert here.call("forget", "--theme", "coder", "--execute").code == 0
     assert "Saying 1 of hermes." in contents(here.home)
+    with nothing_changes(stored(here.home)):
+        assert here.call("backup", "restore", str(file)).code == 0
     back = here.call("backup", "restore", str(file), "--execute")
     assert back.code == 0, back
     said = " ".join(back.out.split())
@@ -196,6 +199,8 @@ def test_what_was_acknowledged_comes_back_once_on_another_machine(installation: 
         assert done.code == 0, done
         restored = there.home / "profiles" / "coder"
         assert pseudonym_key(restored) == pseudonym_key(coder)
+        for home in (there.home, there.home / "profiles" / "walled"):
+            assert "backup restore" in {each for (each,) in stored(home).rows("SELECT action FROM audit_log")}
         for home in (there.home, restored):
             deliver(there, home)
         found = contents(there.home)

@@ -35,7 +35,7 @@ CHANGING: dict[str, tuple[str, ...]] = {
 }
 """For every command that takes --execute, in an order in which each finds something to do: how to call it."""
 ELSEWHERE = {
-    "uninstall": "changes files and no row: tests/unit/test_removal.py",
+    "uninstall": "changes files: below, and tests/unit/test_removal.py",
     "theme": "renames what the others name: tests/database/test_theme.py",
     "promote": "needs two servers: tests/database/test_promote.py",
     "backup": "replaces whole databases: tests/database/test_backup.py",
@@ -132,3 +132,16 @@ def test_dry_runs_change_nothing_and_what_is_executed_is_audited(commands: Comma
         new = stored.rows("SELECT action, actor, counts FROM audit_log ORDER BY id OFFSET %s", before)
         assert {row[0] for row in new} == {name}, (name, new)
         assert all(row[1] and row[2] for row in new)
+
+
+def test_a_memory_that_is_taken_out_for_good_leaves_a_row_in_a_postgres_of_ones_own(
+    commands: Commands, stored: Stored
+) -> None:
+    assert commands.call("add", "Prices are fair", "--theme", "market").code == 0
+    with nothing_changes(stored):
+        assert commands.call("uninstall", "--purge").code == 0
+    done = commands.call("uninstall", "--purge", "--execute", "--json")
+    assert done.code == 0, done
+    assert not (commands.home / "pgvector").exists()
+    assert [row[0] for row in stored.rows("SELECT action FROM audit_log")] == ["uninstall"]
+    assert len(stored.memories("market")) == 3, "what is stored there stays"

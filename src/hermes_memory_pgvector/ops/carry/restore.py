@@ -18,6 +18,7 @@ from hermes_memory_pgvector.config.home import CHECK_NAME, ID_NAME, KEY_NAME, pr
 from hermes_memory_pgvector.config.settings_file import data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.ops import audit
 from hermes_memory_pgvector.ops import migration as database
 from hermes_memory_pgvector.ops.carry import archive
 from hermes_memory_pgvector.ops.carry.archive import Manifest
@@ -28,6 +29,7 @@ from hermes_memory_pgvector.terminal.operation import Note, Plan, command
 
 RESTORE_SECONDS = 24 * 3600.0
 NAMES = ("journal", ID_NAME, KEY_NAME, CHECK_NAME, "database.json")
+NOUNS = {"memory_entries": "memories", "conversations": "turns"}
 Said = Callable[[str], None]
 
 
@@ -122,7 +124,11 @@ def _settled(manifest: Manifest, root: Path, ends: dict[str, End]) -> tuple[dict
         with ends[server.home].opened() as side:
             with side.connection.transaction():
                 erased = bars.apply(side.connection, homes)
-            rows = side.counts()
+                rows = side.counts()
+                audit.record(
+                    side.connection, audit.operator(root), "backup restore", subject=f"made {manifest.made_at[:19]}",
+                    counts={noun: rows[name] for name, noun in NOUNS.items()},
+                )  # fmt: skip
             themes |= set(theme_names(side.connection))
         memories, turns = memories + rows["memory_entries"], turns + rows["conversations"]
         gone_memories, gone_turns = gone_memories + len(erased.entries), gone_turns + len(erased.turns)

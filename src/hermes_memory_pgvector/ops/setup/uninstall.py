@@ -32,9 +32,9 @@ from hermes_memory_pgvector.config.settings_file import (
     update,
 )
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.errors import ConfigError, MemoryPluginError
 from hermes_memory_pgvector.ops import parts
-from hermes_memory_pgvector.ops.memory import Memory
+from hermes_memory_pgvector.ops.memory import Memory, memory_of
 from hermes_memory_pgvector.ops.setup import host_python, plugin_folder
 from hermes_memory_pgvector.terminal.amounts import size
 from hermes_memory_pgvector.terminal.operation import Note, Operation, Option, Plan, aside, column
@@ -68,11 +68,26 @@ def uninstall(memory: Memory, *, purge: bool, execute: bool) -> Plan:
     if execute and users:
         # A process would bring back what is removed.
         raise ConfigError(f"{', '.join(users)} still uses this memory; stop it first, nothing was changed")
+    notes = [Note("warning", f"{user} still uses this memory; stop it first") for user in users]
+    notes += [note for each in homes for note in _audited(each, len(steps))] if execute and purge else []
     for step in steps if execute else ():
         step.run()
-    notes = [Note("warning", f"{user} still uses this memory; stop it first") for user in users]
     notes += [Note("note", f"stays: {each}") for each in stays]
     return Plan("do", "done", {"steps": len(steps)}, steps, executed=execute, notes=notes)
+
+
+def _audited(home: Path, steps: int) -> Iterator[Note]:
+    """Leave a row in the audit log of a Postgres of the operator's own, while its login is known; or say that not."""
+    from hermes_memory_pgvector.ops import audit
+
+    if not load(home).settings.dsn or not _is_ours(data_folder(home)):
+        return
+    memory = memory_of(home)
+    try:
+        with memory.changing() as connection:
+            audit.record(connection, memory.actor, "uninstall", subject="purge", counts={"steps": steps})
+    except MemoryPluginError as error:
+        yield Note("note", f"the audit log of {home}'s database has no row of this ({error})")
 
 
 def _is_elsewhere(profile: Path, root: Path) -> bool:
