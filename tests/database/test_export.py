@@ -16,6 +16,7 @@ import pytest
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.ops.carry import intake
 from hermes_memory_pgvector.server.server import ConnectionInfo
+from hermes_memory_pgvector.terminal import progress, sink
 from testing.agent import AgentHome
 from testing.command import Commands, with_password
 from testing.postgres import Database, new_database
@@ -137,6 +138,41 @@ def test_what_is_hidden_stays_so_wherever_it_goes(homes: list[tuple[Commands, Da
     searched = "SELECT content FROM {} WHERE hidden_by IS NULL OR lexemes <> ''"
     assert moved.rows(searched.format("conversations")) == [("I ordered a gasket for the pump.",)]
     assert moved.rows(searched.format("memory_entries")) == []
+
+
+def test_whoever_watches_sees_how_far_it_is_and_what_is_to_come(
+    homes: list[tuple[Commands, Database]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here, _), (there, _) = homes
+    bars: list[progress.Bar] = []
+    showing = progress.shown
+
+    @contextlib.contextmanager
+    def shown(*given: Any, **named: Any) -> Iterator[progress.Bar]:
+        with showing(*given, **named) as bar:
+            bars.append(bar)
+            yield bar
+
+    file, out = here.folder / "in.jsonl", here.folder / "out.jsonl"
+    lines = [{"role": "user", "content": f"Saying {number} of these", "session": "s"} for number in range(20)]
+    file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    with monkeypatch.context() as patched:
+        patched.setattr(progress, "shown", shown)
+        patched.setattr(sink, "is_terminal", lambda *_: True)
+        commands = [
+            (here, ("import", str(file), "--execute"), file.stat().st_size),
+            (here, ("export", "--output", str(out)), 20),
+            (there, ("import", with_password(homes[0][1].owner_dsn)[0], "--execute"), 20),
+        ]
+        for memory, words, total in commands:
+            password = {"PGPASSWORD": with_password(homes[0][1].owner_dsn)[1]}
+            done = memory.call(*words, variables=password if words[1].startswith("post") else None)
+            assert done.code == 0, done
+            assert (bars[-1]._done, bars[-1]._total) == (total, total), words
+        for words in (("theme", "rename", "hermes", "bay"), ("forget", "--match", "Saying")):
+            before = len(bars)
+            assert here.call(*words).code == 0
+            assert len(bars) > before, words
 
 
 @pytest.mark.large

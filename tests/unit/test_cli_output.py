@@ -166,6 +166,7 @@ def test_quick_work_shows_no_progress() -> None:
         (0, 3, "row", "0 of 3 rows"),
         (5000, None, "row", "5,000 rows, 500/s"),
         (0, None, "", "10.0 s"),
+        (5_000_000, 20_000_000, "byte", "5.0 MB of 20.0 MB, 500 kB/s, 30.0 s left"),
     ],
 )
 def test_figures_beside_a_bar(done: float, total: float | None, unit: str, text: str) -> None:

@@ -9,10 +9,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_memory_pgvector.terminal import sink
-from hermes_memory_pgvector.terminal.amounts import seconds
+from hermes_memory_pgvector.terminal.amounts import seconds, size
 from hermes_memory_pgvector.terminal.operation import Note
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ PATIENCE_SECONDS = 1.0
 FRAMES_A_SECOND = 10
 BAR_WIDTHS = (6, 24)
 STEP_NAME = 17
+BYTE = "byte"
+"""The unit of what is told as a size."""
 FIGURES_WIDTH = 64
 """What a description and its figures need beside the bar."""
 
@@ -33,7 +36,8 @@ class Bar:
     def __init__(self, text: str, total: int | None = None, unit: str = "") -> None:
         self._text, self._unit = text, unit
         self._total, self._done, self._phase = total, 0, ""
-        self._started = time.monotonic()
+        self._file: Path | None = None
+        self._began = self._started = time.monotonic()
         self.said: list[str] = []
         """What came of the step."""
         self.took = 0.0
@@ -50,9 +54,14 @@ class Bar:
         """What the task is doing now."""
         self._phase = text
 
+    def part(self, text: str, *, total: int | None = None, unit: str = "", file: Path | None = None) -> None:
+        """A part of the task begins, which is counted for itself; the size of a `file` that it writes says how far."""
+        self._phase, self._unit, self._file = text, BYTE if file else unit, file
+        self._total, self._done, self._started = total, 0, time.monotonic()
+
     def end(self) -> None:
         """The time is over."""
-        self.took = time.monotonic() - self._started
+        self.took = time.monotonic() - self._began
 
     @property
     def note(self) -> Note:
@@ -76,6 +85,8 @@ class Bar:
 
         least, most = BAR_WIDTHS
         width = min(most, max(least, (sink.width() or 0) - FIGURES_WIDTH))
+        if self._file is not None and self._file.exists():
+            self._done = self._file.stat().st_size
         bar = [ProgressBar(self._total, self._done, width, pulse=self._total is None)] if self._unit else []
         text = sink.text_of([f"{self._text}: {self._phase}" if self._phase else self._text])
         told = figures(self._done, self._total, self._unit, self._started)
@@ -121,7 +132,10 @@ def figures(done: float, total: float | None, unit: str, started: float) -> str:
     if not unit:
         return seconds(took)
     rate = done / took
-    of = f" of {total:,.0f}" if total else ""
     left = f", {seconds((total - done) / rate)} left" if total and rate and done < total else ""
+    if unit == BYTE:
+        of = f" of {size(int(total))}" if total else ""
+        return f"{size(int(done))}{of}, {size(int(rate))}/s{left}"
+    of = f" of {total:,.0f}" if total else ""
     speed = f", {rate:,.0f}/s" if rate >= 1 else f", {rate * 60:,.0f}/min" if rate else ""
     return f"{done:,.0f}{of} {unit}s{speed}{left}"

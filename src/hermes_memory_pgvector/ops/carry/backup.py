@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,11 +30,11 @@ from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal import progress
 from hermes_memory_pgvector.terminal.amounts import size
 from hermes_memory_pgvector.terminal.operation import Note, Operation, Option, Plan, command
+from hermes_memory_pgvector.terminal.progress import Bar
 
 DUMP_SECONDS = 24 * 3600.0
 SINGLE_FILES = (ID_NAME, KEY_NAME, CHECK_NAME)
 MOST_DIFFERENCES = 10
-Said = Callable[[str], None]
 
 
 def backup(
@@ -47,10 +47,10 @@ def backup(
     path = Path(file or f"hermes-memory-{today}.tar").expanduser().absolute()
     with progress.shown(f"backup {what}") as bar:
         if what == "restore":
-            return restore.restore(path, root_of(memory.home), admin_dsn, bar.phase, execute=execute)
-        manifest = make(memory.home, path, admin_dsn, bar.phase) if what == "create" else archive.manifest_of(path)
+            return restore.restore(path, root_of(memory.home), admin_dsn, bar, execute=execute)
+        manifest = make(memory.home, path, admin_dsn, bar) if what == "create" else archive.manifest_of(path)
         if not no_verify:
-            _verify(path, bar.phase)
+            _verify(path, bar)
     files = manifest.files
     keys = [each.home or "." for each in manifest.homes if f"{each.folder}/{KEY_NAME}" in files]
     lost = [
@@ -93,7 +93,7 @@ BACKUP = Operation(
 )  # fmt: skip
 
 
-def make(home: Path, target: Path, admin: str | None = None, said: Said = lambda _: None) -> Manifest:
+def make(home: Path, target: Path, admin: str | None, bar: Bar) -> Manifest:
     """Write a backup of all homes of an installation; ConfigError when none of them has a database."""
     root = root_of(home)
     ends = {each: end_of(each, admin) for each in homes_of(root)}
@@ -104,17 +104,16 @@ def make(home: Path, target: Path, admin: str | None = None, said: Said = lambda
     first = {each: next(one for one in homes if ends[one].key == ends[each].key) for each in homes}
     with _staging(target) as staged:
         folders = {each: staged / "homes" / str(number) for number, each in enumerate(homes)}
-        said("journals")
+        bar.part("journals")
         for each, folder in folders.items():
             _copy_files(data_folder(each), folder)
         servers = []
         for number, each in enumerate(dict.fromkeys(first.values())):
-            said(ends[each].place)
-            servers.append(_copied(ends[each], each.relative_to(root).as_posix(), staged, number, said))
-        said("journals")
+            servers.append(_copied(ends[each], each.relative_to(root).as_posix(), staged, number, bar))
+        bar.part("journals")
         for each, folder in folders.items():
             _copy_files(data_folder(each), folder)
-        said("writing")
+        bar.part("writing")
         copies = [
             HomeCopy(each.relative_to(root).as_posix(), first[each].relative_to(root).as_posix(), f"homes/{number}")
             for number, each in enumerate(homes)
@@ -125,7 +124,7 @@ def make(home: Path, target: Path, admin: str | None = None, said: Said = lambda
     return manifest
 
 
-def _verify(path: Path, said: Said) -> None:
+def _verify(path: Path, bar: Bar) -> None:
     """Restore every database of a backup into a temporary server; CareError where they differ."""
     from hermes_memory_pgvector.schema.moving import differences, open_side
     from hermes_memory_pgvector.server.dump import scratch
@@ -134,7 +133,7 @@ def _verify(path: Path, said: Said) -> None:
     with _staging(path) as folder:
         manifest = archive.extract(path, folder / "archive")
         for number, each in enumerate(manifest.servers):
-            said(f"restoring database {number + 1} of {len(manifest.servers)} into a temporary server")
+            bar.part(f"restoring database {number + 1} of {len(manifest.servers)} into a temporary server")
             with (
                 scratch(folder / f"server-{number}", folder / "archive" / each.dump) as info,
                 open_side(info.owner_dsn) as side,
@@ -145,7 +144,7 @@ def _verify(path: Path, said: Said) -> None:
         raise CareError(f"{path} can be restored, but differs from what was there: {told}")
 
 
-def _copied(end: End, home: str, staged: Path, number: int, said: Said) -> ServerCopy:
+def _copied(end: End, home: str, staged: Path, number: int, bar: Bar) -> ServerCopy:
     """A dump of a database, with the sums it is compared by."""
     from hermes_memory_pgvector.schema import migrate, moving
     from hermes_memory_pgvector.server.dump import dump_database, running, scratch
@@ -156,13 +155,17 @@ def _copied(end: End, home: str, staged: Path, number: int, said: Said) -> Serve
     deadline = Deadline.after(DUMP_SECONDS)
     if end.is_embedded:
         with running(end.folder, deadline) as info, moving.open_side(info.owner_dsn) as side, side.one_moment():
+            bar.part(end.place, file=path)
             dump_database(end.folder, info, path, deadline, side.snapshot())
+            bar.part("counting")
             return ServerCopy(home, name, side.sums())
     with tempfile.TemporaryDirectory(dir=staged) as made, end.opened() as source, scratch(Path(made)) as info:
         migrate.apply(info.owner_dsn, may_be_closed=True)
         with moving.open_side(info.owner_dsn) as copy:
-            moving.move(source, copy, said, lambda _: None)
+            bar.part(end.place, total=sum(source.counts().values()), unit="row")
+            moving.move(source, copy, bar.phase, bar.advance)
             sums = copy.sums()
+        bar.part(end.place, file=path)
         dump_database(Path(made), info, path, deadline)
     return ServerCopy(home, name, sums)
 

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, LiteralString
 
 from hermes_memory_pgvector.ops.carry.file import FORMAT, HEADER, STANDARD, writing
 from hermes_memory_pgvector.ops.memory import Memory
-from hermes_memory_pgvector.terminal import parse, progress
+from hermes_memory_pgvector.terminal import parse, progress, sink
 from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Option, Stream, aside, column, command
 from hermes_memory_pgvector.text.names import theme_name
 
@@ -47,7 +47,9 @@ def export(
         progress.shown("exporting", unit="row") as bar,
         writing(named) as out,
     ):
-        rows = documents(connection, theme, since=since, until=until, with_hidden=hidden)
+        values = {"theme": theme, "since": since, "until": until, "hidden": hidden}
+        bar.update(0, row_count(connection, values))
+        rows = fetched(connection, "carry/rows", values)
         out.write(_line({"kind": HEADER, "format": FORMAT} | ({"redacted": True} if redact else {})))
         for each in rows:
             out.write(_line(masker.mask_all(each, Counter()) if redact else each))
@@ -86,17 +88,11 @@ EXPORT = Operation(
 )  # fmt: skip
 
 
-def documents(
-    connection: Connection,
-    theme: str | None,
-    *,
-    since: datetime | None = None,
-    until: datetime | None = None,
-    with_hidden: bool,
-) -> Iterator[dict[str, Any]]:
-    """Every memory and turn that is wanted."""
-    values = {"theme": theme, "since": since, "until": until, "hidden": with_hidden}
-    return fetched(connection, "carry/rows", values)
+def row_count(connection: Connection, values: Mapping[str, Any], name: LiteralString = "carry/row_count") -> int | None:
+    """How many rows there will be, for whoever watches; None where nobody does."""
+    from hermes_memory_pgvector.postgres.statements import one
+
+    return int(one(connection, name, **values)[0]) if sink.is_terminal() else None
 
 
 def fetched(connection: Connection, name: str, values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -6,7 +6,7 @@ import gzip
 import os
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, BinaryIO, cast
@@ -20,15 +20,15 @@ FORMAT = 1
 
 
 @contextmanager
-def reading(name: str) -> Iterator[IO[bytes]]:
-    """The bytes of a file or of standard input."""
+def reading(name: str) -> Iterator[tuple[IO[bytes], Callable[[], int]]]:
+    """The bytes of a file or of standard input, and how far into the file their reader is."""
     if name == STANDARD:
-        yield sys.stdin.buffer
+        yield sys.stdin.buffer, lambda: 0
         return
     path = Path(name)
     try:
         with path.open("rb") as raw, _coded(path, raw, "rb") as stream:
-            yield stream
+            yield stream, raw.tell
     except EOFError:
         raise ConfigError(f"{path} ends in the middle; was it copied whole?") from None
     except (OSError, zlib.error) as error:

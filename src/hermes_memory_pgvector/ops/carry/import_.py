@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -22,6 +22,7 @@ from hermes_memory_pgvector.terminal import parse, progress
 from hermes_memory_pgvector.terminal.amounts import count
 from hermes_memory_pgvector.terminal.ask import confirm
 from hermes_memory_pgvector.terminal.operation import Note, Operation, Option, Plan, column, command
+from hermes_memory_pgvector.terminal.progress import Bar
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
@@ -174,9 +175,8 @@ def _kind(wanted: ImportSource) -> Kind:
 
 
 def _plan(memory: Memory, wanted: ImportSource, kind: Kind, *, execute: bool) -> Imported:
-    total = size(wanted.path)[0] if kind == "state" else None
-    with progress.shown(f"reading {wanted.name}", total=total, unit="message" if kind == "state" else "row") as bar:
-        tally = _run(memory, wanted, kind, bar.advance, execute=execute)
+    with progress.shown(f"reading {wanted.name}") as bar:
+        tally = _run(memory, wanted, kind, bar, execute=execute)
     stored = tally.new.total()
     left_out = {reason: number for reason, number in tally.left_out.most_common() if number}
     themes = sorted({*tally.new, *tally.known}, key=lambda each: (-tally.new[each] - tally.known[each], each))
@@ -187,7 +187,7 @@ def _plan(memory: Memory, wanted: ImportSource, kind: Kind, *, execute: bool) ->
     return Imported("store", f"stored, from {wanted.name}", {"rows": stored}, counts, execute, notes, (), left_out)
 
 
-def _run(memory: Memory, wanted: ImportSource, kind: Kind, advance: Callable[[int], None], *, execute: bool) -> Tally:
+def _run(memory: Memory, wanted: ImportSource, kind: Kind, bar: Bar, *, execute: bool) -> Tally:
     from hermes_memory_pgvector.ops import audit
     from hermes_memory_pgvector.ops.carry import sources
     from hermes_memory_pgvector.ops.carry.intake import Tally, taking_in
@@ -199,14 +199,14 @@ def _run(memory: Memory, wanted: ImportSource, kind: Kind, advance: Callable[[in
     try:
         with (
             memory.pool() as pool,
-            taking_in(pool, wanted.settings, tally, is_dry=not execute, advance=advance) as intake,
+            taking_in(pool, wanted.settings, tally, is_dry=not execute, advance=bar.advance) as intake,
         ):
             if kind == "state":
+                bar.part("", unit="message", total=size(wanted.path)[0])
                 _state(wanted, intake)
             else:
-                for found in sources.KINDS[kind](wanted, tally.left_out):
+                for found in sources.KINDS[kind](wanted, tally.left_out, bar):
                     intake.add(found)
-                    advance(1)
     finally:
         # What was stored before an error is stored.
         if execute and tally.new:
@@ -229,7 +229,7 @@ def offer(home: Path, *, yes: bool) -> Iterator[Note]:
     again = f"hermes-pgvector import {shlex.quote(str(path))} --hermes-home {shlex.quote(str(home))} --execute"
     try:
         messages, sessions = size(path)
-        if not messages or not _run(memory, wanted, "state", lambda _: None, execute=False).new:
+        if not messages or not _run(memory, wanted, "state", Bar(""), execute=False).new:
             return
         found = f"{count(messages, 'message')} of {count(sessions, 'session')} found in {path}"
         if not confirm(f"{found}: import them?", default=True, yes=yes):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from hermes_memory_pgvector import files
@@ -26,14 +25,14 @@ from hermes_memory_pgvector.ops.carry.ends import End, end_of
 from hermes_memory_pgvector.ops.journals import users_of
 from hermes_memory_pgvector.server.folder import REPLACED
 from hermes_memory_pgvector.terminal.operation import Note, Plan, command
+from hermes_memory_pgvector.terminal.progress import Bar
 
 RESTORE_SECONDS = 24 * 3600.0
 NAMES = ("journal", ID_NAME, KEY_NAME, CHECK_NAME, "database.json")
 NOUNS = {"memory_entries": "memories", "conversations": "turns"}
-Said = Callable[[str], None]
 
 
-def restore(path: Path, root: Path, admin: str | None, said: Said, *, execute: bool) -> Plan:
+def restore(path: Path, root: Path, admin: str | None, bar: Bar, *, execute: bool) -> Plan:
     """What restoring an archive would do; or what it did."""
     manifest = archive.manifest_of(path)
     ends = {each.home: end_of(root / each.home, admin) for each in manifest.servers}
@@ -45,8 +44,8 @@ def restore(path: Path, root: Path, admin: str | None, said: Said, *, execute: b
         return Plan(f"restore into {root}:", "", manifest.counts(), (), False, notes)
     if users:
         raise ConfigError(f"{', '.join(users)} uses this memory; stop it first, nothing was changed")
-    aside = _carry_out(path, root, ends, said)
-    said("what was forgotten since")
+    aside = _carry_out(path, root, ends, bar)
+    bar.part("what was forgotten since")
     counts, gone = _settled(manifest, root, ends)
     if any(gone):
         told = " and ".join(f"{count:,} {noun}" for count, noun in zip(gone, counts, strict=False) if count)
@@ -76,21 +75,21 @@ def _held(end: End) -> list[Note]:
     return []
 
 
-def _carry_out(path: Path, root: Path, ends: dict[str, End], said: Said) -> list[Path]:
+def _carry_out(path: Path, root: Path, ends: dict[str, End], bar: Bar) -> list[Path]:
     from hermes_memory_pgvector.server.server import RUNTIME_ROLE, EmbeddedPostgres
 
     stamp, aside = time.time_ns(), []
     with tempfile.TemporaryDirectory(prefix=".restoring-", dir=private_folder(root)) as name:
         folder = Path(name)
-        said("unpacking")
+        bar.part("unpacking")
         manifest = archive.extract(path, folder / "archive")
         for home in manifest.homes:
             aside += _put_aside(data_folder(root / home.home), stamp)
         for number, server in enumerate(manifest.servers):
             end, dump = ends[server.home], folder / "archive" / server.dump
-            said(f"database of {root / server.home}")
+            bar.part(f"database of {root / server.home}")
             if not end.is_embedded:
-                _fill(end, root / server.home, dump, folder / f"server-{number}", said)
+                _fill(end, root / server.home, dump, folder / f"server-{number}", bar)
                 continue
             private_folder(end.folder.parent)
             old = EmbeddedPostgres(end.folder).replace_data(dump, Deadline.after(RESTORE_SECONDS))
@@ -102,14 +101,15 @@ def _carry_out(path: Path, root: Path, ends: dict[str, End], said: Said) -> list
     return aside
 
 
-def _fill(end: End, home: Path, dump: Path, folder: Path, said: Said) -> None:
+def _fill(end: End, home: Path, dump: Path, folder: Path, bar: Bar) -> None:
     from hermes_memory_pgvector.schema.moving import move, open_side
     from hermes_memory_pgvector.server.dump import scratch
 
     role = database.role_for(load(home).settings, end.login)
     database.apply(end.login, role, None, adopt_model="")
     with scratch(folder, dump) as info, open_side(info.owner_dsn) as source, end.opened() as target:
-        move(source, target, said, lambda _: None)
+        bar.part(end.place, total=sum(source.counts().values()), unit="row")
+        move(source, target, bar.phase, bar.advance)
 
 
 def _settled(manifest: Manifest, root: Path, ends: dict[str, End]) -> tuple[dict[str, int], tuple[int, int]]:

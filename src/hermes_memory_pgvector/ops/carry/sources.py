@@ -21,6 +21,8 @@ from hermes_memory_pgvector.ops.carry.lines import Lines, documents, memory
 from hermes_memory_pgvector.ops.host_past import PAGE_ROWS, reading
 from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.postgres.statements import one
+from hermes_memory_pgvector.terminal import progress
+from hermes_memory_pgvector.terminal.progress import Bar
 from hermes_memory_pgvector.text.clean import capped, text_of
 from hermes_memory_pgvector.values import Target
 
@@ -34,7 +36,7 @@ FACTS = (
 )
 
 
-def files(wanted: ImportSource, _: Counter[str]) -> Iterator[Found]:
+def files(wanted: ImportSource, _: Counter[str], _bar: Bar) -> Iterator[Found]:
     """The entries of a MEMORY.md and a USER.md, as old as their file."""
     path = wanted.path
     folder = path / "memories" if (path / "memories").is_dir() else path
@@ -51,12 +53,15 @@ def files(wanted: ImportSource, _: Counter[str]) -> Iterator[Found]:
         yield from (Found(memory(whose.own_theme, target, entry, at, {})) for entry in found)
 
 
-def holographic(wanted: ImportSource, _: Counter[str]) -> Iterator[Found]:
+def holographic(wanted: ImportSource, _: Counter[str], bar: Bar) -> Iterator[Found]:
     """The facts of the Holographic memory."""
     last, theme = -1, wanted.own_theme
     with reading(wanted.path) as store:
+        (total,) = store.execute("SELECT count(*) FROM facts").fetchone()
+        bar.part("", unit="row", total=total)
         while page := store.execute(FACTS, (last, PAGE_ROWS)).fetchall():
             last = page[-1][0]
+            bar.advance(len(page))
             for _id, content, category, tags, trust, created in page:
                 kept = {"category": category, "tags": tags, "trust_score": trust}
                 words = capped(text_of(content), wanted.settings.memory_max_chars)
@@ -66,18 +71,23 @@ def holographic(wanted: ImportSource, _: Counter[str]) -> Iterator[Found]:
                     yield Found(memory(theme, target, words, _time(created), metadata_of(told)))
 
 
-def lines(wanted: ImportSource, left_out: Counter[str]) -> Iterator[Found]:
+def lines(wanted: ImportSource, left_out: Counter[str], bar: Bar) -> Iterator[Found]:
     """The objects of a file of JSON."""
     name, now = wanted.source, datetime.now(UTC)
     changed = now
     if name != file.STANDARD:
         name, changed = str(wanted.path), datetime.fromtimestamp(wanted.path.stat().st_mtime, UTC)
     reader = Lines(name, wanted.own_theme, wanted.settings, changed, now, left_out)
-    with file.reading(name) as stream:
-        yield from reader.read(documents(stream, name))
+    with file.reading(name) as (stream, position):
+        is_file = name != file.STANDARD
+        total = wanted.path.stat().st_size if is_file else None
+        bar.part("", unit=progress.BYTE if is_file else "row", total=total)
+        for found in reader.read(documents(stream, name)):
+            yield found
+            bar.update(position()) if is_file else bar.advance()
 
 
-def database(wanted: ImportSource, left_out: Counter[str]) -> Iterator[Found]:
+def database(wanted: ImportSource, left_out: Counter[str], bar: Bar) -> Iterator[Found]:
     """The memories and turns of another database, ours or the published package's, as lines of an export."""
     now = datetime.now(UTC)
     reader = Lines(wanted.name, wanted.own_theme, wanted.settings, now, now, left_out)
@@ -90,16 +100,18 @@ def database(wanted: ImportSource, left_out: Counter[str]) -> Iterator[Found]:
             raise SchemaError(
                 "the database has neither our tables nor those of the published package in its search_path"
             )
-        theme = wanted.theme or None
-        rows = (
-            export.documents(connection, theme, with_hidden=True)
-            if is_ours
-            else export.fetched(connection, "carry/published_rows", {"theme": theme})
+        values: dict[str, Any] = {"theme": wanted.theme or None}
+        values |= {"since": None, "until": None, "hidden": True} if is_ours else {}
+        rows, count = (
+            ("carry/rows", "carry/row_count") if is_ours else ("carry/published_rows", "carry/published_count")
         )
-        yield from reader.read(enumerate(rows, start=1))
+        bar.part("", unit="row", total=export.row_count(connection, values, count))
+        for found in reader.read(enumerate(export.fetched(connection, rows, values), start=1)):
+            yield found
+            bar.advance()
 
 
-KINDS: Final[Mapping[str, Callable[[ImportSource, Counter[str]], Iterator[Found]]]] = {
+KINDS: Final[Mapping[str, Callable[[ImportSource, Counter[str], Bar], Iterator[Found]]]] = {
     "files": files, "holographic": holographic, "lines": lines, "database": database,
 }  # fmt: skip
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from hermes_memory_pgvector.errors import UsageError
 from hermes_memory_pgvector.ops.memory import Memory
-from hermes_memory_pgvector.terminal import parse
+from hermes_memory_pgvector.terminal import parse, progress
 from hermes_memory_pgvector.terminal.operation import Facts, Operation, Option, Plan
 from hermes_memory_pgvector.terminal.parse import RecordName
 from hermes_memory_pgvector.text.names import theme_name
@@ -41,18 +41,22 @@ def forget(
     if verify is not None:
         if execute:
             raise UsageError("--verify only looks")
-        return verification.verify(memory, verify, match, theme)
+        with progress.shown(f"looking for what receipt {verify} names"):
+            return verification.verify(memory, verify, match, theme)
     if expired:
-        return expiring.run(memory, theme, execute=execute)
+        with progress.shown("forget --expired"):
+            return expiring.run(memory, theme, execute=execute)
     if secrets:
-        return masking.mask(memory, theme, execute=execute)
+        with progress.shown("forget --secrets"):
+            return masking.mask(memory, theme, execute=execute)
     options = ([] if theme is None else ["theme"]) + others
     if not options:
         raise UsageError(
             "say what to forget: m12, --theme, --session, --user, --match, --before, --expired or --secrets"
         )
     named = request.named_by(memory, ids, theme, session, user, match, before)
-    return request.Request(memory, named, options).run(execute=execute)
+    with progress.shown("forget") as bar:
+        return request.Request(memory, named, options, bar).run(execute=execute)
 
 
 def record(text: str) -> RecordName:

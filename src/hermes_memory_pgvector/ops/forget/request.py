@@ -34,6 +34,7 @@ from hermes_memory_pgvector.store.receipts import Receipt
 from hermes_memory_pgvector.terminal.amounts import count as counted
 from hermes_memory_pgvector.terminal.operation import Note, Plan, command
 from hermes_memory_pgvector.terminal.parse import RecordName
+from hermes_memory_pgvector.terminal.progress import Bar
 from hermes_memory_pgvector.text.names import session_name
 from hermes_memory_pgvector.values import is_private_theme
 
@@ -92,6 +93,7 @@ class Request:
     memory: Memory
     named: Sequence[Named]
     options: Sequence[str]
+    bar: Bar
     now: datetime = datetime.min
     """What was said later is new."""
 
@@ -104,8 +106,11 @@ class Request:
                 told = bars.lines(connection)
             # An earlier one may have been killed before it could; this one may find nothing, and end here.
             bars.keep(homes, told)
+            self.bar.part("storing what waits in journals")
             left = [*drain.drain(homes), *aside]
+        self.bar.part("waiting for writers" if execute else "")
         with self.memory.rewriting(execute=execute) as connection:
+            self.bar.part("looking for it")
             self.now, opened = datetime.now(UTC), gate.look(connection)
             if not execute:
                 waiting = drain.waiting(connection, homes)
@@ -117,6 +122,7 @@ class Request:
             notes = [*_notes(standing, messages, is_done=execute), *self._elsewhere(connection, homes)]
             receipt = None
             if execute:
+                self.bar.part("erasing")
                 rows.erase(connection, found, self.named)
                 made = self._marks(connection, opened, found, messages)
                 receipt = self._finish(connection, made, counts, [*left, *notes])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.ops.memory import Memory
+from hermes_memory_pgvector.terminal import progress
 from hermes_memory_pgvector.terminal.operation import Note, Operation, Option, Plan
 from hermes_memory_pgvector.text.names import theme_name
 from hermes_memory_pgvector.values import is_private_theme
@@ -31,7 +32,7 @@ def theme(memory: Memory, *, what: str, old: str | None, new: str | None, execut
     old, new = theme_name(old or ""), theme_name(new or "")
     if not old or not new:
         raise ConfigError("name two themes: the one that goes, and the one that gets everything")
-    with memory.rewriting(execute=execute) as connection:
+    with progress.shown(f"theme {what}"), memory.rewriting(execute=execute) as connection:
         _check(connection, what, old, new)
         held = merging.contents(connection, old, new)
         counts = asdict(held)

@@ -54,6 +54,22 @@ FROM conversations WHERE %(theme)s::text IS NULL OR agent_identity = %(theme)s::
 ORDER BY 2, 1, 4, 7;
 
 
+-- published_count --
+-- How many rows are those of published_rows?
+SELECT (SELECT count(*) FROM memory_entries WHERE %(theme)s::text IS NULL OR agent_identity = %(theme)s::text)
+     + (SELECT count(*) FROM conversations WHERE %(theme)s::text IS NULL OR agent_identity = %(theme)s::text);
+
+
+-- row_count --
+-- How many rows are those of rows?
+SELECT count(*)
+FROM hermes_rows AS row
+WHERE (%(theme)s::text IS NULL OR row.theme = %(theme)s::text)
+  AND (%(since)s::timestamptz IS NULL OR row.at >= %(since)s::timestamptz)
+  AND (%(until)s::timestamptz IS NULL OR row.at < %(until)s::timestamptz)
+  AND (%(hidden)s::boolean OR row.hidden_by IS NULL);
+
+
 -- rows --
 -- Every memory, then every turn in the order in which its session went, theme by theme.
 --
