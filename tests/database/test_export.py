@@ -159,7 +159,7 @@ def test_whoever_watches_sees_how_far_it_is_and_what_is_to_come(
     with monkeypatch.context() as patched:
         patched.setattr(progress, "shown", shown)
         patched.setattr(sink, "is_terminal", lambda *_: True)
-        commands = [
+        commands: list[tuple[Commands, tuple[str, ...], int]] = [
             (here, ("import", str(file), "--execute"), file.stat().st_size),
             (here, ("export", "--output", str(out)), 20),
             (there, ("import", with_password(homes[0][1].owner_dsn)[0], "--execute"), 20),

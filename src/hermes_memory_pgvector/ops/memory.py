@@ -48,6 +48,18 @@ class Memory:
 
         return load(self.home)
 
+    def homes(self) -> dict[str, Path]:
+        """The homes of this installation by their ids."""
+        from hermes_memory_pgvector.config.home import ID_NAME, home_id, homes_of
+        from hermes_memory_pgvector.config.settings_file import data_folder
+
+        return {home_id(each): each for each in homes_of(self.home) if (data_folder(each) / ID_NAME).exists()}
+
+    def named_home(self, home_id: str) -> str:
+        """A home as people know it: by its path where it is one of this installation's."""
+        here = self.homes()
+        return str(here[home_id]) if home_id in here else f"home {home_id[:8]}"
+
     def reading(self, theme: str | None = None, seconds: float | None = None) -> AbstractContextManager[Connection]:
         """A connection to a database that has our schema; a theme that is named has to exist."""
         allowed = seconds or self.seconds

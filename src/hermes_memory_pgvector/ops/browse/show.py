@@ -64,10 +64,11 @@ class EventFacts(Facts):
     ts: datetime | None = column("when", rare=True, show=_exactly)
     by: str = column("by")
     session_id: str | None = column("session", rare=True)
-    home_id: str | None = column("home", rare=True)
+    home: str | None = column("home", rare=True, is_aside=True)
     old_text: str | None = column("before", rare=True)
     content: str | None = column("after", rare=True)
     kind: str = "event"
+    home_id: str | None = None
     metadata: Mapping[str, Any] | None = None
     notes: tuple[Note, ...] = aside(())
 
@@ -137,7 +138,7 @@ def show(memory: Memory, *, name: str, theme: str | None, page: str | None, limi
         if found is None:
             return _session(connection, name, theme, page, limit)
         try:
-            return _record(connection, found, theme)
+            return _record(memory, connection, found, theme)
         except CareError:
             # A session may have any name.
             from hermes_memory_pgvector.store import browse
@@ -147,17 +148,17 @@ def show(memory: Memory, *, name: str, theme: str | None, page: str | None, limi
             return _session(connection, name, theme, page, limit)
 
 
-def _record(connection: Connection, name: RecordName, theme: str | None) -> Facts:
+def _record(memory: Memory, connection: Connection, name: RecordName, theme: str | None) -> Facts:
     from hermes_memory_pgvector.ops import row
 
     if name.letter == "e":
-        return _event(connection, name, theme)
+        return _event(memory, connection, name, theme)
     if name.letter == "d":
         return _rejected(connection, name)
-    return _row(row.show(connection, name, theme))
+    return _row(memory, row.show(connection, name, theme))
 
 
-def _row(shown: Shown) -> RowFacts:
+def _row(memory: Memory, shown: Shown) -> RowFacts:
     from hermes_memory_pgvector.store.browse import StoredMemory
 
     row = shown.row
@@ -167,7 +168,7 @@ def _row(shown: Shown) -> RowFacts:
             "created_at": row.created_at,
             "updated_at": row.updated_at,
             "homes": dict(row.homes),
-            "held_by": _holders(row.homes),
+            "held_by": _holders(memory, row.homes),
         }
         if isinstance(row, StoredMemory)
         else {"session_id": row.session_id, "role": row.role, "ts": row.at, "parent_session_id": row.parent_session_id}
@@ -175,13 +176,13 @@ def _row(shown: Shown) -> RowFacts:
     return RowFacts(
         "memory" if isinstance(row, StoredMemory) else "turn", shown.name, row.theme, content=row.content,
         hidden_by=row.hidden_by, metadata=dict(row.metadata), origin=row.origin, untrusted=row.untrusted,
-        home_id=row.home_id, told_origin=origin_told(row), notes=tuple(_advice(shown)),
+        home_id=row.home_id, told_origin=_origin_told(memory, row), notes=tuple(_advice(shown)),
         history=tuple(map(event_of, shown.history)),
         vector={"model": shown.model, "vectors": shown.vectors, "state": _vector_state(shown)}, **own,
     )  # fmt: skip
 
 
-def _event(connection: Connection, name: RecordName, theme: str | None) -> EventFacts:
+def _event(memory: Memory, connection: Connection, name: RecordName, theme: str | None) -> EventFacts:
     from hermes_memory_pgvector.store import history
 
     place = history.find(connection, name.number, theme)
@@ -190,7 +191,8 @@ def _event(connection: Connection, name: RecordName, theme: str | None) -> Event
     events = history.of_theme(connection, *place)
     row = event_of(next(each for each in events if each.id == name.number))
     told = {key: value for key, value in asdict(row).items() if key != "told"}
-    return EventFacts(**told, notes=(Note("note", "to take it back", then=command("undo", str(name))),))
+    home = None if row.home_id is None else memory.named_home(row.home_id)
+    return EventFacts(**told, home=home, notes=(Note("note", "to take it back", then=command("undo", str(name))),))
 
 
 def _rejected(connection: Connection, name: RecordName) -> RejectedFacts:
@@ -253,21 +255,21 @@ def _said(turn: StoredTurn) -> SaidLine:
     )  # fmt: skip
 
 
-def origin_told(row: StoredMemory | StoredTurn) -> str:
+def _origin_told(memory: Memory, row: StoredMemory | StoredTurn) -> str:
     """Where a row comes from, in words."""
     tools = row.metadata.get("tools")
     read = f" ({', '.join(map(str, tools))})" if isinstance(tools, list) and tools else ""
     told = [
         row.origin.replace("_", " "),
         f"untrusted: its exchange read a stranger's text{read}" if row.untrusted else "",
-        f"home {row.home_id[:8]}" if row.home_id else "",
+        memory.named_home(row.home_id) if row.home_id else "",
     ]
     return ", ".join(filter(None, told))
 
 
-def _holders(homes: Mapping[str, str]) -> str:
+def _holders(memory: Memory, homes: Mapping[str, str]) -> str:
     held = [
-        "other agents (mcp)" if home == MCP_HOLDER else f"home {home[:8]} (by {origin})"
+        "other agents (mcp)" if home == MCP_HOLDER else f"{memory.named_home(home)} (by {origin})"
         for home, origin in sorted(homes.items())
     ]
     return ", ".join(held) or "no home: it stands in no MEMORY.md"

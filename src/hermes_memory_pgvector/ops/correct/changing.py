@@ -100,7 +100,7 @@ class Drafter:
         self._memory = memory
         self._connection = connection
         self._metadata = metadata
-        self._homes = _homes_here(memory)
+        self._homes = memory.homes()
         self._files: dict[Path, list[Standing]] = {}
 
     def texts(self, sign: str) -> tuple[str, ...]:
@@ -285,11 +285,3 @@ def _reading(memory: Memory) -> tuple[int, Masker]:
 
     settings = memory.parsed.settings
     return settings.memory_max_chars, masker_for(settings.mask_secrets)
-
-
-def _homes_here(memory: Memory) -> dict[str, Path]:
-    """The homes of this installation by their ids."""
-    from hermes_memory_pgvector.config.home import ID_NAME, home_id, homes_of
-    from hermes_memory_pgvector.config.settings_file import data_folder
-
-    return {home_id(each): each for each in homes_of(memory.home) if (data_folder(each) / ID_NAME).exists()}
