@@ -75,6 +75,7 @@ ACROSS_THEMES = {
     "vectors/given_up": "how many rows get no vector, by reason; no content",
     "vectors/seconds_until_next": "when the next row is due for a vector; no content",
     "mirror/held": "rows of this home, whichever theme wrote them",
+    "carry/published_count": "how many rows another database has, for `import`; no content",
     "carry/published_rows": "another database's rows, for `import`",
     "overview/similarities": "distances between random pairs, for doctor; no content",
     "overview/redacted": "how many secrets were masked, for status; no content",

@@ -273,6 +273,12 @@ def test_examples_stand_below_the_help_of_a_command(capsys: pytest.CaptureFixtur
         (("zzz",), "there is no command 'zzz'; see: hermes-pgvector --help"),
         (("recall", "x", "--limt", "3"), "there is no option --limt; did you mean --limit?"),
         (("recall", "x", "y"), "there is one argument too many: 'y'"),
+        (
+            ("prune", "--days", "30", "--execute"),
+            "there is no option --days; it is: config set ttl_days DAYS, which agents follow as well; then: prune",
+        ),
+        (("backfill", "--dry-run"), "there is no option --dry-run; it is: reembed --status"),
+        (("install", "--remove"), "there is no option --remove; it is: uninstall --execute"),
     ],
 )
 def test_a_mistyped_word_is_answered_with_what_looks_like_it(

@@ -37,6 +37,24 @@ SYNONYMS: Final[Mapping[str, str]] = {
     "version": "--version", "web": "ui", "why-not": "why",
 }  # fmt: skip
 """What people type who know other programs, and the command that does it here."""
+_LOGIN: Final = {
+    "--dsn": "config set dsn DSN, once; or the variable HERMES_PGVECTOR_DSN", "--config": "--hermes-home DIR",
+}  # fmt: skip
+FORMER: Final[Mapping[str, Mapping[str, str]]] = {
+    "status": _LOGIN,
+    "up": {"--remove": "uninstall --execute", "--force": "up, once the other plugin folder is out of the way"},
+    "theme": _LOGIN | {"--force": "the same without it: the dry run says how many both have"},
+    "forget": _LOGIN | {
+        "--days": "config set ttl_days DAYS, which agents follow as well; then: prune",
+        "--identities": "cleanup --theme NAME, once for each", "--tables": "forget with the ids of the rows: m12, t34",
+    },
+    "reembed": _LOGIN | {
+        "--dry-run": "reembed --status", "--batch-size": "the same without it", "--tables": "the same without it",
+        "--embed-url": "reembed --url", "--embed-model": "reembed --model", "--embed-dim": "reembed --dim",
+        "--embed-protocol": "reembed --protocol",
+    },
+}  # fmt: skip
+"""Options of the published package's commands, and what to type instead; they do nothing."""
 
 
 def given(operation: Operation, args: argparse.Namespace) -> dict[str, Any]:
@@ -73,6 +91,15 @@ class HelpFormatter(argparse.HelpFormatter):
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return f"{text}\n" if "\n" in text else super()._fill_text(text, width, indent)
+
+
+class Former(argparse.Action):
+    """An option of the published package: a sentence says what to type instead."""
+
+    def __call__(self, *_: Any) -> NoReturn:
+        """Refuse it."""
+        option = self.option_strings[0]
+        raise argparse.ArgumentError(None, f"there is no option {option}; it is: {self.const}")
 
 
 class Commands(argparse._SubParsersAction):  # type: ignore[type-arg]
@@ -250,6 +277,8 @@ def _declare(parser: argparse.ArgumentParser, operation: Operation, run: Run, ep
     add_global(parser)
     for option in operation.all_options:
         option.add_to(parser)
+    for name, instead in FORMER.get(operation.name, {}).items():
+        parser.add_argument(name, nargs="?", action=Former, const=instead, help=argparse.SUPPRESS)
     parser.epilog = epilog
     parser.set_defaults(pgvector_run=lambda args: run(operation, args), pgvector_used=parser)
 

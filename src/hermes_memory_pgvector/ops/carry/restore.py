@@ -17,7 +17,6 @@ from hermes_memory_pgvector.config.home import CHECK_NAME, ID_NAME, KEY_NAME, pr
 from hermes_memory_pgvector.config.settings_file import data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.ops import audit
 from hermes_memory_pgvector.ops import migration as database
 from hermes_memory_pgvector.ops.carry import archive
 from hermes_memory_pgvector.ops.carry.archive import Manifest
@@ -114,6 +113,7 @@ def _fill(end: End, home: Path, dump: Path, folder: Path, bar: Bar) -> None:
 
 def _settled(manifest: Manifest, root: Path, ends: dict[str, End]) -> tuple[dict[str, int], tuple[int, int]]:
     """What is there once all that was forgotten since is gone again, and how many memories and turns that was."""
+    from hermes_memory_pgvector.ops import audit
     from hermes_memory_pgvector.ops.forget import bars
     from hermes_memory_pgvector.store.gate import theme_names
 
