@@ -173,8 +173,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = program()
     args, extra = parser.parse_known_args(argv)
     if extra:
-        used = getattr(args, "pgvector_used", parser)
-        used.error(tree.unknown_options(used, extra))
+        tree.refuse_extra(getattr(args, "pgvector_used", parser), extra)
     try:
         return dispatch(args)
     except Exception as error:  # noqa: BLE001 - the last place that can turn a bug into a sentence

@@ -90,7 +90,7 @@ def test_a_new_database_is_set_up(empty_database: Database, tmp_path: Path) -> N
 def test_a_database_that_does_not_answer_is_not_written(commands: Commands) -> None:
     before = commands.config
     done = ask(commands, "postgresql://me@127.0.0.1:9/x\n\n\n\n\n")
-    assert "no server listens on that host and port" in done.out
+    assert "no server listens where the connection string leads" in done.out
     assert "it stays as it was" in done.out
     assert commands.config == before
 

@@ -30,7 +30,8 @@ WRONG = "wrong-Battery-8"
 SCARCE = {"max_connections": "8", "superuser_reserved_connections": "2"}
 CONFIGURE = "hermes-pgvector config set dsn DSN"
 NO_DATABASE = (
-    "the server has no such database for this role; createdb NAME, or as its owner: GRANT CONNECT ON DATABASE … TO …"
+    "the server has no such database for this role; create it (CREATE DATABASE …), or as its owner: "
+    "GRANT CONNECT ON DATABASE … TO …"
 )
 NOT_ADMITTED = (
     "the server does not admit this role to this database from here, or only with TLS; add sslmode=require to the "
@@ -142,7 +143,7 @@ def test_each_way_not_to_reach_a_server_says_what_mends_it(server: Server) -> No
             "no service": told(here, service="nobody"),
             "no mode": told(here, sslmode="maybe"),
         }
-    nobody = "no server listens on that host and port, or it is no Postgres"
+    nobody = "no server listens where the connection string leads, or it is no Postgres"
     silent, not_valid = "the host does not answer", "an option of the connection string is not valid here"
     assert {name: text.partition(";")[0] for name, text in sentences.items()} == {
         "closed port": nobody,

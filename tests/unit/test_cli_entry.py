@@ -69,8 +69,12 @@ def test_names_of_former_days_work(name: str, commands: Commands) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "meant"), [("search", "recall"), ("rm", "forget"), ("version", "--version"), ("stop", "up --stop")]
-)
+    ("word", "meant"),
+    [
+        ("search", "recall"), ("rm", "forget"), ("version", "--version"), ("stop", "up --stop"), ("tour", "try"),
+        ("grant", "up --own-database"),
+    ],
+)  # fmt: skip
 def test_words_of_other_programs_are_answered_with_ours(
     word: str, meant: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -270,7 +274,11 @@ def test_examples_stand_below_the_help_of_a_command(capsys: pytest.CaptureFixtur
     [
         (("recal", "x"), "there is no command 'recal'; did you mean recall?"),
         (("conf",), "there is no command 'conf'; did you mean config?"),
-        (("zzz",), "there is no command 'zzz'; see: hermes-pgvector --help"),
+        (("zzz",), "there is no command 'zzz'\n   → see: hermes-pgvector --help"),
+        (("fixture",), "there is no command 'fixture'\n   → see: hermes-pgvector --help"),
+        (("config", "list"), "there is no 'config list'; there is: show, get, set, unset"),
+        (("list", "turn"), "there is no 'list turn'; did you mean turns?"),
+        (("recall", "x", "--kind", "turn"), "there is no '--kind turn'; did you mean turns?"),
         (("recall", "x", "--limt", "3"), "there is no option --limt; did you mean --limit?"),
         (("recall", "x", "y"), "there is one argument too many: 'y'"),
         (

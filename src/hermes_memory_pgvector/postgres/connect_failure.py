@@ -51,8 +51,8 @@ FAILURES = (
     Failure(
         'database ".*" does not exist|no such database|not currently accepting connections'
         "|permission denied for database",
-        "the server has no such database for this role; createdb NAME, or as its owner: GRANT CONNECT ON DATABASE … "
-        "TO …",
+        "the server has no such database for this role; create it (CREATE DATABASE …), or as its owner: GRANT CONNECT "
+        "ON DATABASE … TO …",
     ),
     Failure(
         "too many clients already|too many connections|remaining connection slots|no more connections allowed",
@@ -86,8 +86,8 @@ FAILURES = (
     Failure(
         "Connection refused|on socket .* failed|invalid response to SSL negotiation|expected authentication request"
         "|server closed the connection unexpectedly|Connection reset by peer",
-        "no server listens on that host and port, or it is no Postgres; start Postgres there, or correct host, port "
-        "and listen_addresses",
+        "no server listens where the connection string leads, or it is no Postgres; start Postgres there, or correct "
+        "host, port and listen_addresses",
     ),
     Failure(
         "failed to resolve host|could not translate host name|Name or service not known|nodename nor servname",

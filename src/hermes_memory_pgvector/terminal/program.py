@@ -23,18 +23,18 @@ GROUPS: Final = ("set up", "see", "correct", "erase", "move", "run")
 USAGE: Final = 2
 HELP_WIDTH = 100
 EXAMPLES_HEAD = "examples:\n"
-NEAR_ENOUGH = 0.6
+NEAR_ENOUGH = 0.75
 SYNONYMS: Final[Mapping[str, str]] = {
     "audit": "list audit", "cat": "show", "change": "edit", "check": "doctor", "dashboard": "ui",
     "delete": "forget", "erase": "forget", "events": "list events", "find": "recall", "fleet": "status --fleet",
-    "get": "show", "health": "doctor", "hide": "mute", "homes": "status --fleet", "init": "up",
-    "log": "list events", "logs": "list audit", "ls": "list", "memories": "list memories", "merge": "theme merge",
-    "page": "ui", "purge": "forget", "quarantine": "mute", "query": "recall", "remember": "add", "remove": "forget",
-    "rename": "theme rename", "restore": "backup restore FILE, or undo --to TIME",
+    "get": "show", "grant": "up --own-database", "health": "doctor", "hide": "mute", "homes": "status --fleet",
+    "init": "up", "log": "list events", "logs": "list audit", "ls": "list", "memories": "list memories",
+    "merge": "theme merge", "page": "ui", "purge": "forget", "quarantine": "mute", "query": "recall", "remember": "add",
+    "remove": "forget", "rename": "theme rename", "restore": "backup restore FILE, or undo --to TIME",
     "restore-backup": "backup restore", "revert": "undo", "rm": "forget", "save": "add", "search": "recall",
     "sessions": "list sessions", "setup": "up", "start": "up", "stop": "up --stop", "tail": "list --follow",
-    "themes": "list themes", "transcript": "show", "turns": "list turns", "unmute": "mute --undo", "update": "edit",
-    "version": "--version", "web": "ui", "why-not": "why",
+    "themes": "list themes", "tour": "try", "transcript": "show", "turns": "list turns", "unmute": "mute --undo",
+    "update": "edit", "version": "--version", "web": "ui", "why-not": "why",
 }  # fmt: skip
 """What people type who know other programs, and the command that does it here."""
 _LOGIN: Final = {
@@ -121,12 +121,8 @@ class Commands(argparse._SubParsersAction):  # type: ignore[type-arg]
         given = str(values[0]) if values else ""
         known = self.parsers
         if given not in known:
-            meant = (
-                _synonym(parser.prog, given, known)
-                or did_you_mean(given, self.listed)
-                or f"; see: {parser.prog} --help"
-            )
-            raise argparse.ArgumentError(None, f"there is no command {given!r}{meant}")
+            meant = _synonym(parser.prog, given, known) or did_you_mean(given, self.listed)
+            refuse(f"there is no command {given!r}{meant}", "" if meant else parser.prog)
         super().__call__(parser, namespace, values, option_string)
 
     @property
@@ -163,16 +159,27 @@ class Parser(argparse.ArgumentParser):
         finally:
             self._is_sorting = False
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Answer a wrong word where one of several is needed with the one that was meant, or with all."""
+        if action.choices is not None and value not in action.choices:
+            before = action.option_strings[-1] if action.option_strings else self.prog.rpartition(" ")[2]
+            known = [str(each) for each in action.choices]
+            meant = did_you_mean(str(value), known) or f"; there is: {', '.join(known)}"
+            refuse(f"there is no {f'{before} {value}'!r}{meant}")
+
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the command line, and where its help is."""
-        is_told = "did you mean" in message or "; it is: " in message
-        if not is_told:
-            sink.write(self.format_usage().rstrip(), stream=sys.stderr)
-        sink.write(Styled(f"{PROGRAM}: ", "problem"), message, stream=sys.stderr)
-        if not is_told and "see: " not in message:
-            arrow = "→" if sink.speaks_unicode(sys.stderr) else "->"
-            sink.write("   ", Styled(arrow, "faint"), f" see: {self.prog} --help", stream=sys.stderr)
-        sys.exit(USAGE)
+        sink.write(self.format_usage().rstrip(), stream=sys.stderr)
+        refuse(message, self.prog)
+
+
+def refuse(sentence: str, helped_by: str = "") -> NoReturn:
+    """End with a sentence about the command line, and the command whose help says more."""
+    sink.write(Styled(f"{PROGRAM}: ", "problem"), sentence, stream=sys.stderr)
+    if helped_by:
+        arrow = "→" if sink.speaks_unicode(sys.stderr) else "->"
+        sink.write("   ", Styled(arrow, "faint"), f" see: {helped_by} --help", stream=sys.stderr)
+    sys.exit(USAGE)
 
 
 def add_commands(
@@ -219,13 +226,14 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def unknown_options(used: argparse.ArgumentParser, extra: Sequence[str]) -> str:
-    """A sentence about arguments that a command does not take."""
+def refuse_extra(used: argparse.ArgumentParser, extra: Sequence[str]) -> NoReturn:
+    """End with a sentence about arguments that a command does not take."""
     first = extra[0]
     if not first.startswith("-"):
-        return f"there is one argument too many: {first!r}"
+        refuse(f"there is one argument too many: {first!r}", used.prog)
     name = first.partition("=")[0]
-    return f"there is no option {name}{did_you_mean(name, options_of(used))}"
+    meant = did_you_mean(name, options_of(used))
+    refuse(f"there is no option {name}{meant}", "" if meant else used.prog)
 
 
 def options_of(parser: argparse.ArgumentParser) -> list[str]:
@@ -303,7 +311,8 @@ def _add_help(parser: argparse.ArgumentParser, actions: Any, entries: Sequence[O
         for word in args.words:
             below = commands_of(used)
             if below is None or word not in below.parsers:
-                parser.error(f"there is no command {word!r}{did_you_mean(word, below.parsers if below else ())}")
+                meant = did_you_mean(word, below.listed if below else ())
+                refuse(f"there is no command {word!r}{meant}", "" if meant else parser.prog)
             used = below.parsers[word]
         used.print_help()
         return 0
