@@ -31,17 +31,18 @@ class Added(Facts):
     notes: tuple[Note, ...] = ()
 
 
-def add(memory: Memory, *, text: str, theme: str, target: Target) -> Added:
+def add(memory: Memory, *, text: str, theme: str | None, target: Target) -> Added:
     """Put a memory into a theme."""
+    from hermes_memory_pgvector.ops.parts import profile_theme
     from hermes_memory_pgvector.text.names import theme_name
     from hermes_memory_pgvector.values import AddMemory, RowOrigin
 
     content = one_entry(memory, text)
     settings = memory.parsed.settings
-    name = theme_name(theme)
+    name = theme_name(theme or "") or profile_theme(memory.home, settings)
     name = dict(settings.identity_aliases).get(name, name)
     if settings.allowed_themes and name not in settings.allowed_themes:
-        raise UsageError(f"{theme!r} is not among allowed_themes: {', '.join(sorted(settings.allowed_themes))}")
+        raise UsageError(f"{name!r} is not among allowed_themes: {', '.join(sorted(settings.allowed_themes))}")
     with memory.engine() as engine:
         item = AddMemory(
             name, target, content, engine.clock.now(), "", metadata={"command": "add", "actor": memory.actor.name},
@@ -71,12 +72,13 @@ ADD: Final = Operation(
     "put a memory into a theme, at once",
     (
         Option("text", "one fact, in a sentence or two", parse.filled, required=True, metavar="TEXT"),
-        Option("--theme", "the theme", parse.filled, required=True, metavar="THEME"),
+        Option("--theme", "theme to put it into (default: the theme of a chat in this home)", parse.filled,
+               metavar="THEME"),
         Option("--target", "memory: facts; user: what concerns the person", default="memory", choices=TARGETS),
     ),
     add,
     (
-        ("add 'The lathe part number is SKF-6203' --theme workshop", "every agent of the theme recalls it"),
+        ("add 'The lathe part number is SKF-6203'", "every chat of this home recalls it"),
         ("add 'Prefers tea' --theme workshop --target user", "a fact about the person"),
     ),
     group="correct",

@@ -379,6 +379,7 @@ def _next(home: Path, host: HostPython | None, code: int) -> Notes:
     if host is None:
         told = "Ready. hermes-agent is not installed; recall works from the command line"
         yield Note("ok", told, "when you have installed it", command("up"))
+        yield Note("note", "to put something in", then=command("add", "The lathe needs bearing SKF-6203"))
     else:
         is_default, is_profile = home == settings_file.default_home().absolute(), root_of(home) != home
         start = f"hermes -p {home.name}" if is_profile else "hermes" if is_default else f"HERMES_HOME={home} hermes"
