@@ -12,10 +12,12 @@ import psycopg
 import pytest
 
 from hermes_memory_pgvector.breaker import Breaker
+from hermes_memory_pgvector.config.home import home_id
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import Journal, Urgency, codec
 from hermes_memory_pgvector.ops.fleet import journal
 from hermes_memory_pgvector.runtime import processes
+from hermes_memory_pgvector.store.mirror_files import digest_of
 from hermes_memory_pgvector.values import AddMemory, AddTurn, Moment, RemoveMemory
 from testing.command import PROGRAM, Commands, with_password
 from testing.embed_server import EmbedServer
@@ -327,6 +329,21 @@ def test_doctor_compares_files_with_rows(commands: Commands) -> None:
         ("warning", "MEMORY.md: 2 entries not stored yet"),
         ("ok", "USER.md: 0 entries, all stored"),
     ]
+
+
+def test_doctor_is_content_with_what_is_kept_out_of_the_rows_on_purpose(commands: Commands, database: Database) -> None:
+    """An entry that was compared and is not stored was forgotten: no later comparison stores it."""
+    (commands.home / "memories").mkdir()
+    (commands.home / "memories" / "MEMORY.md").write_text("forgotten\n§\nnew", encoding="utf-8")
+    with psycopg.connect(database.owner_dsn) as owner:
+        owner.execute(
+            "INSERT INTO memory_files (home_id, target, digests, compared_at) VALUES (%s, 'memory', %s, now())",
+            (home_id(commands.home), [digest_of("forgotten")]),
+        )
+    assert found(commands, "mirror")[0] == ("warning", "MEMORY.md: 1 entry not stored yet")
+    (commands.home / "memories" / "MEMORY.md").write_text("forgotten", encoding="utf-8")
+    kept = "MEMORY.md: 1 entry, all stored but 1, forgotten or removed before"
+    assert found(commands, "mirror")[0] == ("ok", kept)
 
 
 def test_doctor_notices_damage_and_an_unwritable_journal(commands: Commands) -> None:

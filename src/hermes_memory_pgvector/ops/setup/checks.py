@@ -323,14 +323,18 @@ def _files(connection: Connection, home: Path, settings: Settings) -> Iterator[F
                 yield Finding("mirror", "problem", f"{home / 'memories' / name} cannot be read")
             continue
         held = {each.content for each in mirror_files.held_entries(connection, home_id(home), target)}
-        unseen, stale = len(set(entries) - held), len(held - set(entries))
+        compared = set(mirror_files.last_comparison(connection, home_id(home), target) or ())
+        # What was compared and is not stored was forgotten, or taken out by an agent: the mirror leaves it out.
+        kept_out = sum(mirror_files.digest_of(each) in compared for each in set(entries) - held)
+        unseen, stale = len(set(entries) - held) - kept_out, len(held - set(entries))
         said = [f"{amounts.count(unseen, 'entry', 'entries')} not stored yet"] if unseen else []
         said += [f"{amounts.count(stale, 'stored entry', 'stored entries')} no longer in the file"] if stale else []
         if said:
             text = f"{name}: {', '.join(said)}"
             yield Finding("mirror", "warning", text, "this is fixed the next time hermes runs")
         else:
-            text = f"{name}: {amounts.count(len(entries), 'entry', 'entries')}, all stored"
+            left = f"all stored but {kept_out:,}, forgotten or removed before" if kept_out else "all stored"
+            text = f"{name}: {amounts.count(len(entries), 'entry', 'entries')}, {left}"
             yield Finding("mirror", "ok", text)
 
 
