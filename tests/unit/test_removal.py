@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from hermes_memory_pgvector.config.home import home_id, homes_of, root_of
-from hermes_memory_pgvector.config.settings_file import current_provider
+from hermes_memory_pgvector.config.settings_file import current_provider, update
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.ops.memory import memory_of
 from hermes_memory_pgvector.ops.setup.uninstall import uninstall
@@ -93,6 +93,24 @@ def test_data_on_another_disk_is_refused_before_anything_changes(tmp_path: Path)
     uninstall(memory_of(home), purge=False, execute=True)
     assert current_provider(home) == ""
     assert (disk / "home-id").exists()
+
+
+def test_config_yaml_is_as_it_was_before(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "hermes")
+    update(home, ("plugins",), {"enabled": ["pgvector"]})
+    done = uninstall(memory_of(home), purge=False, execute=True)
+    assert yaml.safe_load((home / "config.yaml").read_text(encoding="utf-8")) == {}
+    assert [line.step.partition(" from ")[0] for line in done.samples][:2] == [
+        "removed memory.provider", "removed pgvector",
+    ]  # fmt: skip
+
+
+def test_what_stays_in_an_own_postgres_is_named_with_the_sql_that_deletes_it(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "hermes")
+    update(home, ("memory", "pgvector"), {"dsn": "postgresql://hermes@db.example/my%20memory"})
+    stays = purge(home)
+    assert any("the tables in my memory on db.example" in line for line in stays)
+    assert any(line.endswith('DROP DATABASE "my memory"; DROP ROLE "hermes";') for line in stays)
 
 
 @pytest.mark.parametrize("how", ["option", "variable"])

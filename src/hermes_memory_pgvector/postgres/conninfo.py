@@ -45,6 +45,12 @@ def user_of(conninfo: str) -> str:
         return str(conninfo_to_dict(conninfo).get("user") or "")
 
 
+def database_of(conninfo: str) -> str:
+    """The database a connection string names; empty when it names none."""
+    with _readable():
+        return str(conninfo_to_dict(conninfo).get("dbname") or "")
+
+
 def place_of(conninfo: str) -> str:
     """Which database, and where; the same whoever logs in."""
     with _readable():

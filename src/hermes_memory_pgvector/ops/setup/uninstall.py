@@ -28,27 +28,44 @@ from hermes_memory_pgvector.config.settings_file import (
     load,
     remove_variable,
     section,
-    set_provider,
     update,
 )
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError, MemoryPluginError
-from hermes_memory_pgvector.ops import parts
+from hermes_memory_pgvector.ops import audit, parts
 from hermes_memory_pgvector.ops.memory import Memory, memory_of
 from hermes_memory_pgvector.ops.setup import host_python, plugin_folder
 from hermes_memory_pgvector.terminal.amounts import size
-from hermes_memory_pgvector.terminal.operation import Note, Operation, Option, Plan, aside, column
+from hermes_memory_pgvector.terminal.operation import Note, Operation, Option, Plan, column
 
 STOP_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """What is done with something, before and afterwards."""
+
+    now: str
+    past: str
+
+
+REMOVE, STOP, DELETE = Verb("remove", "removed"), Verb("stop", "stopped"), Verb("delete", "deleted")
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """One thing to do."""
 
+    verb: Verb
+    what: str
+    run: Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
+class StepLine:
+    """One thing that would be done, or was."""
+
     step: str = column("step", text=True)
-    """As a command: remove, stop, delete."""
-    run: Callable[[], object] = aside()
 
 
 def uninstall(memory: Memory, *, purge: bool, execute: bool) -> Plan:
@@ -72,14 +89,13 @@ def uninstall(memory: Memory, *, purge: bool, execute: bool) -> Plan:
     notes += [note for each in homes for note in _audited(each, len(steps))] if execute and purge else []
     for step in steps if execute else ():
         step.run()
-    notes += [Note("note", f"stays: {each}") for each in stays]
-    return Plan("do", "done", {"steps": len(steps)}, steps, executed=execute, notes=notes)
+    notes += [Note("note", f"stays: {each}") for each in dict.fromkeys(stays)]
+    lines = [StepLine(f"{each.verb.past if execute else each.verb.now} {each.what}") for each in steps]
+    return Plan("do", "done", {"steps": len(steps)}, lines, executed=execute, notes=notes)
 
 
 def _audited(home: Path, steps: int) -> Iterator[Note]:
     """Leave a row in the audit log of a Postgres of the operator's own, while its login is known; or say that not."""
-    from hermes_memory_pgvector.ops import audit
-
     if not load(home).settings.dsn or not _is_ours(data_folder(home)):
         return
     memory = memory_of(home)
@@ -114,27 +130,36 @@ def _is_ours(folder: Path) -> bool:
 
 
 def _detach(home: Path) -> Iterator[Step]:
+    settings = home / "config.yaml"
     if current_provider(home) == PROVIDER_NAME:
-        yield Step(f"set memory.provider to '' in {home / 'config.yaml'}", partial(set_provider, home, ""))
+        yield Step(REMOVE, f"memory.provider from {settings}", partial(_take_out, home, "memory", "provider"))
     enabled = section(home, ("plugins", "enabled"))
     if isinstance(enabled, list) and PROVIDER_NAME in enabled:
         others = {"enabled": [name for name in enabled if name != PROVIDER_NAME]}
-        told = f"take {PROVIDER_NAME} off plugins.enabled in {home / 'config.yaml'}"
-        yield Step(told, partial(update, home, ("plugins",), others))
+        leave = partial(update, home, ("plugins",), others) if others["enabled"] else None
+        told = f"{PROVIDER_NAME} from plugins.enabled in {settings}"
+        yield Step(REMOVE, told, leave or partial(_take_out, home, "plugins", "enabled"))
     for folder in carried.folders(home):
-        yield Step(f"remove the libraries {folder}", partial(shutil.rmtree, folder))
+        yield Step(REMOVE, f"the libraries {folder}", partial(shutil.rmtree, folder))
     for folder in plugin_folder.ours(home):
-        yield Step(f"remove {folder}", partial(plugin_folder.remove, folder))
+        yield Step(REMOVE, str(folder), partial(plugin_folder.remove, folder))
 
 
 def _forget_settings(home: Path) -> Iterator[Step]:
     for layer in ("memory", "plugins"):
         if has_section(home, (layer, PROVIDER_NAME)):
-            remove = partial(update, home, (layer,), {}, remove=(PROVIDER_NAME,))
-            yield Step(f"remove {layer}.{PROVIDER_NAME} from {home / 'config.yaml'}", remove)
+            remove = partial(_take_out, home, layer, PROVIDER_NAME)
+            yield Step(REMOVE, f"{layer}.{PROVIDER_NAME} from {home / 'config.yaml'}", remove)
     for name in dotenv(home):
         if name.startswith(ENVIRONMENT_PREFIX):
-            yield Step(f"remove {name} from {home / '.env'}", partial(remove_variable, home, name))
+            yield Step(REMOVE, f"{name} from {home / '.env'}", partial(remove_variable, home, name))
+
+
+def _take_out(home: Path, *names: str) -> None:
+    """Take a key out of config.yaml, and the section that held nothing else."""
+    update(home, names[:-1], {}, remove=names[-1:])
+    if names[:-1] and section(home, names[:-1]) == {}:
+        _take_out(home, *names[:-1])
 
 
 def _stop(home: Path) -> Iterator[Step]:
@@ -143,16 +168,16 @@ def _stop(home: Path) -> Iterator[Step]:
     folder = data_folder(home)
     if EmbeddedPostgres(folder).is_there():
         stop = partial(EmbeddedPostgres(folder).stop, Deadline.after(STOP_SECONDS))
-        yield Step(f"stop the embedded server in {folder}", stop)
+        yield Step(STOP, f"the embedded server in {folder}", stop)
 
 
 def _delete(home: Path) -> Iterator[Step]:
     folder = data_folder(home)
     dump = _dump(home)
     if dump is not None:
-        yield Step(f"delete the dump {dump} ({size(dump.stat().st_size)})", partial(_delete_dump, dump))
+        yield Step(DELETE, f"the dump {dump} ({size(dump.stat().st_size)})", partial(_delete_dump, dump))
     if _is_ours(folder):
-        yield Step(f"delete {_described(folder)}", partial(shutil.rmtree, folder))
+        yield Step(DELETE, _described(folder), partial(shutil.rmtree, folder))
 
 
 def _stays(homes: list[Path], *, purge: bool) -> Iterator[str]:
@@ -160,6 +185,7 @@ def _stays(homes: list[Path], *, purge: bool) -> Iterator[str]:
         settings = load(home).settings
         if settings.dsn:
             yield f"the tables in {parts.describe_database(home, settings)}"
+            yield from _role(settings.dsn)
         if purge:
             if data_folder(home).is_dir() and not _is_ours(data_folder(home)):
                 yield f"{data_folder(home)}: nothing in it shows that it is ours"
@@ -171,6 +197,17 @@ def _stays(homes: list[Path], *, purge: bool) -> Iterator[str]:
             yield f"{dump} ({size(dump.stat().st_size)}): a dump of all memories, made for a backup"
         if PASSWORD_VARIABLE in dotenv(home):
             yield f"the password in {home / '.env'}"
+
+
+def _role(dsn: str) -> Iterator[str]:
+    """The agents' role in a Postgres of the operator's own, and the SQL that deletes it with the database."""
+    from hermes_memory_pgvector.postgres.conninfo import database_of, user_of
+
+    with contextlib.suppress(ConfigError):
+        database, role = database_of(dsn), user_of(dsn)
+        if database and role:
+            sql = f'DROP DATABASE "{database}"; DROP ROLE "{role}";'
+            yield f"the role {role} there; if nothing else needs the two, a superuser deletes them: {sql}"
 
 
 def _described(folder: Path) -> str:
