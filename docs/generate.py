@@ -26,8 +26,7 @@ from hermes_memory_pgvector.terminal.operation import Note, Page, Plan
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference"
 RARE = """
-These are read so that existing configurations keep working; `config show` lists them only when they are set, or with
-`--all`."""
+These are read so that existing configurations keep working; `config show` lists them only when they are set."""
 NOTE = "<!-- Written by docs/generate.py; edit the source instead. -->\n\n"
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 
 import pytest
-from docs.pages import Page, page, written
+from docs.pages import Page, page, pages, written
 
 from hermes_memory_pgvector import command_line
 from hermes_memory_pgvector.config.settings import DECLARATIONS
@@ -17,6 +17,8 @@ from hermes_memory_pgvector.terminal import program
 
 PROGRAM = "hermes-pgvector"
 GLOBAL = {"--version", "--trace", "--help", "-h"}
+FOREIGN = {"--redact", "--no-verify"}
+"""Options of hermes."""
 
 
 @cache
@@ -85,6 +87,23 @@ def test_every_command_within_a_sentence_exists_with_its_options(one: Page) -> N
                 pytest.fail(f"{one.name}: `{code}`: there is no {word}")
             elif word.startswith("-"):
                 assert word in options, f"{one.name}: `{code}`"
+
+
+def options_of(name: str) -> set[str]:
+    """What a command takes, by one of its names."""
+    return set(below(parser())[name]._option_string_actions)
+
+
+@pytest.mark.parametrize("one", pages(), ids=lambda one: one.name)
+def test_every_option_within_a_sentence_is_one_of_the_command_that_the_sentence_names(one: Page) -> None:
+    every = GLOBAL.union(*map(options_of, below(parser())))
+    for sentence in re.split(r"(?<=[.:;])\s+|\n\n|\n- |\n\|", one.prose):
+        spans = [code.split() for code in re.findall(r"`([^`]+)`", sentence)]
+        named = {word for words in spans for word in words[: 1 + (words[0] == PROGRAM)] if word in below(parser())}
+        known = GLOBAL.union(*map(options_of, named)) if named else every
+        for words in spans:
+            if words[0].startswith("--") and words[0] not in FOREIGN:
+                assert words[0] in known, f"{one.name}: `{' '.join(words)}` in: {sentence}"
 
 
 def test_every_command_is_in_the_reference() -> None:

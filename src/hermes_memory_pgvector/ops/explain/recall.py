@@ -58,7 +58,7 @@ class HitLine:
     whose: str = column("whose")
     agent_identity: str = column("theme")
     ts: datetime | None = column("day", show=lambda at: f"{at:%Y-%m-%d}")
-    score: float | None = column("score", right=True, show=lambda score: "words" if score is None else f"{score:.2f}")
+    score: float | None = column("meaning", right=True, show=lambda score: "–" if score is None else f"{score:.2f}")
     state: str = column("state", rare=True)
     excerpt: str = column("", text=True, whole=True, is_aside=True)
     content: str = ""
@@ -112,7 +112,8 @@ def recall(memory: Memory, *, query: str, theme: str | None, kind: str, scope: s
     degraded = next((answer.degraded for answer in answers if answer.degraded), None)
     nothing = None if hits else nothing_found(list(zip(questions, answers, strict=True)))
     where = own if scope == "current" else f"scope {scope}"
-    told = nothing or f"{amounts.count(len(hits), 'hit')} in {where}, {amounts.seconds(took)}"
+    order = "; memories, then turns, the best first" if len({hit.kind for hit in hits}) > 1 else ""
+    told = nothing or f"{amounts.count(len(hits), 'hit')} in {where}, {amounts.seconds(took)}{order}"
     notes = [Note("note", told), *notes, *([Note("warning", degraded)] if degraded else [])]
     return Recalled(own, tuple(line_of(hit, HitLine) for hit in hits), len(hits), degraded, nothing, tuple(notes))
 

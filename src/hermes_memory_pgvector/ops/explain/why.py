@@ -30,7 +30,7 @@ class GivenHit:
 
     answer: int = column("answer", right=True)
     id: str = column("id")
-    score: float | None = column("score", right=True, show=lambda score: "words" if score is None else f"{score:.2f}")
+    score: float | None = column("meaning", right=True, show=lambda score: "–" if score is None else f"{score:.2f}")
     rank: float = column("rank", right=True, default=0.0)
     outcome: str = column("outcome")
     content: str | None = column("text", text=True, show=lambda text: GONE if text is None else text)
