@@ -323,7 +323,8 @@ def _files(connection: Connection, home: Path, settings: Settings) -> Iterator[F
                 yield Finding("mirror", "problem", f"{home / 'memories' / name} cannot be read")
             continue
         held = {each.content for each in mirror_files.held_entries(connection, home_id(home), target)}
-        compared = set(mirror_files.last_comparison(connection, home_id(home), target) or ())
+        last = mirror_files.last_comparison(connection, home_id(home), target)
+        compared = set(last.digests) if last is not None else set()
         # What was compared and is not stored was forgotten, or taken out by an agent: the mirror leaves it out.
         kept_out = sum(mirror_files.digest_of(each) in compared for each in set(entries) - held)
         unseen, stale = len(set(entries) - held) - kept_out, len(held - set(entries))
