@@ -44,8 +44,16 @@ AROUND = [
     "&lt;{}&gt;",
     "<b>{}</b>", "<code>{}</code>", "\u200b{}\u200b", "\ufeff{}", "\u202a{}\u202c", "\u00a0{}\u00a0", "\u3000{}\u3000",
     "one\r\n{}\r\ntwo", "\t{}\t", "a\u2028{}\u2028b", "{}.", "{},", "{}!", "{}:", "{}-old", "{}…", "x/{}/y",
+    "\x9b1m{}\x9b0m", "\x1b(B{}", "log\\x0a{}\\x0a", "log\\012{}\\012", "a\\u{{a}}{}", "&quot{}&quot", "&num;{}&num;",
+    "<a href='x'>{}</a>", "<td>{}</td>", "<!-- here -->{}", "%E2%80%8B{}%C2%A0", "\\342\\200\\213{}", "a=20{}=20b",
 ]  # fmt: skip
-WITHIN = ["\u200b", "\u200d", "\u2060", "\ufeff", "\u00ad", "\x1b[1m", "\x1b[0m\x1b[31m", "&shy;", "\\u200b", "**"]
+WITHIN = ["\u200b", "\u200d", "\u2060", "\ufeff", "\u00ad", "\x1b[1m", "\x1b[0m\x1b[31m", "&shy;", "\\u200b", "**",
+          "\ufe0f", "\u034f", "\u3164", "\u2800", "\U000e0101", "\u0332", "\x08", "<wbr>", "<a>", "<!-- -->",
+          "&ZeroWidthSpace;", "%E2%80%8B", "\\xe2\\x80\\x8b", "\\342\\200\\213", "\\u{200b}", "\x9b1m", "\x1b(B",
+          "=\n", "\\\n"]  # fmt: skip
+ENCODED = ["%{:02X}", "\\x{:02x}", "\\{:03o}", "\\u{{{:x}}}", "&#x{:x};"]
+WIDE = {each: each + 0xFEE0 for each in range(0x21, 0x7F)}
+CYRILLIC = str.maketrans("aeocpAEOCP", "\u0430\u0435\u043e\u0441\u0440\u0410\u0415\u041e\u0421\u0420")
 SHOWN = 10
 """A part of a token this long says too much."""
 _random = random.Random(29)
@@ -58,8 +66,10 @@ def token(begin: str, signs: str, length: int) -> str:
 def dressings(secret: str) -> list[str]:
     """A token around which, and in which, there is something."""
     within = [secret[:place] + each + secret[place:] for each in WITHIN for place in (2, len(secret) // 2)]
-    encoded = ["".join(f"%{ord(sign):02X}" for sign in secret), urllib.parse.quote(secret, safe="")]
-    return [*(each.format(secret) for each in AROUND), *within, *encoded]
+    encoded = ["".join(way.format(ord(sign)) for sign in secret) for way in ENCODED]
+    other_letters = [secret.translate(WIDE), secret.translate(CYRILLIC), "".join(f"{sign}\u0332" for sign in secret)]
+    escaped = [urllib.parse.quote(secret, safe=""), secret.replace("_", "\\_").replace("-", "\\-")]
+    return [*(each.format(secret) for each in AROUND), *within, *encoded, *other_letters, *escaped]
 
 
 def test_ninety_eight_of_a_hundred_dressed_tokens_are_masked() -> None:
@@ -110,6 +120,8 @@ SIGNS = [
     "=", "<", "</", "<system ", "aws sk :", "eyJaaaaaaaaaaaa.", 'token="\\', "token=a1b2c3d4,", "sk-a-", "glpat-a",
     "curl -u a", " -p", "AWS_SECRET", "bearer\t", "authorization: ", "machine a login b ", "BEGIN PRIVATE ",
     "private-lines: 1 a",
+    "%41", "&#x41;", "&uuml;", "&a", "\\x41", "%C3%BC", "=\n", "<br>", "<!--", "\ufe0f", "\u0455a", "\x9b", "a_ ",
+    "\\u{", 'token=a1"b', "--token ", "a://b:c/", "| token |", "token: |\n", "<token>", "<tool ", "[system",
 ]  # fmt: skip
 
 

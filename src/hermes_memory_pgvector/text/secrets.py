@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from hermes_memory_pgvector.text.folding import Undressed, undressed
@@ -136,21 +136,24 @@ _STANDS_FOR = frozenset(
 _SAME_SIGN = re.compile(r"([^A-Za-z0-9])\1*+|[xX*.]++|(.)\2{3,}+")
 _IN_CODE = re.compile(
     # A name in code, a call, a field; a template, a format, an escape of a pattern; something in brackets as a whole.
-    r"^[$@&]\w+\)?$|^[$@]?[{(]|^[A-Za-z_$][\w.$]*+[(\[{](?:.*[)\]}([{][\w.()\[\]]*+)?[,;:]?$|^<.*>$|^\[.*\]$"
-    r"|[${]\{|\{\w*\}|^%[s(]|%\(\w|\\|<\w+>|^(?:os|process|self|settings|config|secrets|args|options|env)\."
+    r"^[$@&]\w+\)?$|^[$@]?\{|^[$@]\(|^\((?!.*\)$)|^[A-Za-z_$][\w.$]*+[(\[{](?:.*[)\]}([{][\w.()\[\]]*+)?[,;:]?$"
+    r"|^<.*>$|^\[.*\]$|[${]\{|\{\w*\}|^%[s(]|%\(\w|\\(?:[wdsDSbB](?![A-Za-z0-9])|[.+*?(){}|^$\[\]])|^[A-Za-z]:\\|<\w+>"
+    r"|^(?:os|process|self|settings|config|secrets|args|options|env)\."
 )
 _PATH = re.compile(r"[~.]{0,2}/[\w.@+/-]*")
 _EXAMPLE = re.compile(
-    r"(?i)^(?:your|my|the|some|an?|insert|enter|put|replace)[-_ ]|example|placeholder|[-_]here$|change.?me|^<|xxxx"
+    r"(?i)^(?:your|my|the|some|an?|insert|enter|put|replace)[-_ ]\w\w|example|placeholder|[-_]here$|change.?me|^<|xxxx"
 )
 
+SHORTENED_CHARS = 12
+"""The most that is shown of a secret that was cut short on purpose."""
 _REFERENCE = re.compile(r"(?i)[a-z+]+://[^:@\s]+$|arn:|projects/|kv/|secrets?/|!\w")
 """Where a secret is kept: an address without a password, a path of a vault or of a cloud's secret manager."""
 
 
 def _stands_for_a_secret(value: str) -> bool:
     """Whether a value is a name, a placeholder or a piece of code rather than the secret itself."""
-    bare = value.strip("\"'`.,;:!?")
+    bare = _bare(value)
     return (
         bare.lower() in _STANDS_FOR
         or _SAME_SIGN.fullmatch(bare) is not None
@@ -160,13 +163,19 @@ def _stands_for_a_secret(value: str) -> bool:
         or _REFERENCE.match(bare) is not None
         # The name of a constant, such as a kind of token.
         or (bare.isalpha() and bare.isupper())
-        or value.endswith(("...", "…"))
+        or (value.endswith(("...", "…")) and len(bare) < SHORTENED_CHARS)
     )
+
+
+def _bare(value: str) -> str:
+    """A value without what ends a sentence, and without the brackets around the whole of it."""
+    bare = value.strip("\"'`.,;:!?…")
+    return bare[1:-1] if bare[:1] + bare[-1:] == "()" else bare
 
 
 def _is_plain_word(value: str) -> bool:
     """The same for prose, where what follows "password" is mostly the next word of a sentence."""
-    bare = value.strip("\"'`.,;:!?")
+    bare = _bare(value)
     kinds = sum(any(map(of_kind, bare)) for of_kind in (str.isdigit, str.islower, str.isupper, _is_sign))
     return kinds < 2 or not any(not sign.isalpha() for sign in bare) or _stands_for_a_secret(value)
 
@@ -175,17 +184,37 @@ def _is_sign(sign: str) -> bool:
     return not sign.isalnum() and sign not in "-_"
 
 
-_NAMES = (
-    r"(?:(?:db|database|smtp|mail|imap|ftp|user|root|admin|su(?:do)?|become|ssh|login|proxy|ldap|vpn|wifi|redis|mysql|pg)_pass"
-    r"|passw(?:or)?d|passphrase|pwd|secret(?:[-_]?(?:key|access[-_]?key))?|token"
-    r"|(?:api|access|auth|private|signing|encryption|master|client)[-_]?(?:key|token|secret))"
+def _after(words: str, end: str) -> str:
+    return "(?:" + "|".join(f"(?<={word}{end})" for word in words.split()) + ")"
+
+
+_OF_KEYS = "api access auth private signing encryption master client"
+_OF_PASSES = (
+    "db database smtp mail imap ftp user root admin su sudo become ssh login proxy ldap vpn wifi redis mysql pg"
 )
-# The value of a setting: in quotes to the next one, otherwise to the next blank, but not over the next setting.
+# The end of a setting's name. What begins with one sign of a few is looked for ten times as fast.
+_NAMES = (
+    r"[PpSsTtKk_-](?i:(?<=p)(?:assw(?:or)?d|assphrase|wd)|(?<=s)ecret(?:[-_]?(?:key|access[-_]?key))?|(?<=t)oken"
+    rf"|{_after(_OF_PASSES, '_')}pass|{_after(_OF_KEYS, '[-_]')}key|{_after(_OF_KEYS, 'k')}ey)"
+)
+_WHOLE_NAME = (
+    r"(?i:[a-z]{1,20}[-_ ]){0,3}(?i:pass(?:w(?:or)?d|phrase)?|pwd|secret|token|(?:api|access|secret|private)[-_ ]?key)"
+)
+
+
+def _quoted(name: str, quote: str) -> str:
+    part = rf"[^{quote}\\\n]{{0,1024}}+(?:\\.[^{quote}\\\n]{{0,1024}}+){{0,64}}+"
+    within = rf"(?=(?:[^{quote}\\\n]|\\.|{quote}(?=\w)){{6}}){part}(?:{quote}(?=\w){part}){{0,4}}+"
+    return rf"{quote}(?P<{name}>{within})(?:{quote}|$)"
+
+
+# The value of a setting: in quotes to the next one that ends a word, otherwise to the next blank, but not over the next
+# setting or tag.
 _VALUE = (
-    r"(?:\"(?P<double>(?=[^\"]{6})[^\"\\\n]{0,1024}+(?:\\.[^\"\\\n]{0,1024}+){0,64}+)(?:\"|$)"
-    r"|'(?P<single>(?=[^']{6})[^'\\\n]{0,1024}+(?:\\.[^'\\\n]{0,1024}+){0,64}+)(?:'|$)"
-    r"|(?=[^\sA-Za-z]{0,200}+[A-Za-z])(?=[^\s0-9!$%^&*+/=~#@-]{0,200}+[0-9!$%^&*+/=~#@-])"
-    r"(?P<bare>(?:(?![,;&?][A-Za-z_][\w.-]{0,40}=|[,;](?:[\s\"'{\[]|$))[^\s\"']){8,1024}+))"
+    f"(?:{_quoted('double', chr(34))}|{_quoted('single', chr(39))}"
+    r"|(?=[^\sA-Za-z]{0,200}+[A-Za-z])(?=[^\s0-9!$%^&*+/=~#@\\-]{0,200}+[0-9!$%^&*+/=~#@\\-])"
+    r"(?P<bare>(?!\[redacted:)"
+    r"(?:(?![,;&?][A-Za-z_][\w.-]{0,40}=|[,;](?:[\s\"'{\[]|$)|</)[^\s\"']|(?<=[^\s\"'=:])[\"'](?=\w)){8,1024}+))"
 )
 _CONTEXTS = (
     Rule(
@@ -221,7 +250,10 @@ _CONTEXTS = (
     Rule(
         PASSWORD,
         ("://",),
-        r"(?i)[a-z0-9+.-]://[^\s:/@\"']{0,256}+:(?P<secret>[^\s/@\"']{3,1024}+(?:@[^\s/@\"']{0,256}+){0,8}?)@(?=[\w\[.-])",
+        (
+            r"(?i)[a-z0-9+.-]://[^\s:/@\"']{0,256}+:(?:(?P<secret>[^\s/@\"']{3,1024}+(?:@[^\s/@\"']{0,256}+){0,8})"
+            r"|(?!\d{1,5}/)(?P<slash>[^\s@\"']{3,1024}+))@(?=[\w\[.-])"
+        ),
         _stands_for_a_secret,
     ),
     Rule(
@@ -238,10 +270,28 @@ _CONTEXTS = (
         PASSWORD,
         ("passw", "pwd", "_pass", "secret", "key", "token", "credential", "passphrase"),
         (
-            rf"(?i){_NAMES}(?:[-_.](?:base|prod|production|staging|dev|live|test|\d{{1,4}}))?[\"']?"
+            rf"{_NAMES}(?i:[-_.](?:base|prod|production|staging|dev|live|test|\d{{1,4}}))?[\"']?"
             rf"\s{{0,8}}(?::=|=>|[:=])\s{{0,8}}{_VALUE}"
         ),
         _stands_for_a_secret,
+    ),
+    # An option, an element, the cell of a table: --password …, <password>…, | password | …
+    Rule(
+        PASSWORD,
+        ("passw", "pwd", "_pass", "secret", "key", "token", "passphrase"),
+        (
+            rf"[<|-](?:(?<=-)-{_WHOLE_NAME}\s{{1,8}}|(?<=<){_WHOLE_NAME}>(?=[^<>\s]{{4,1024}}</)"
+            rf"|(?<=\|)\s{{0,40}}{_WHOLE_NAME}:?\s{{0,40}}\|\s{{0,40}}){_VALUE}"
+        ),
+        _is_plain_word,
+    ),
+    # A block of YAML.
+    Rule(
+        PASSWORD,
+        tuple(f"{mark}{kept}\n" for mark in "|>" for kept in ("", "-", "+")),
+        rf"{_NAMES}[\"']?:[ \t]{{0,8}}[|>][-+]?\n[ \t]{{1,40}}(?P<secret>\S{{6,1024}}+)",
+        _is_plain_word,
+        is_within_line=False,
     ),
     # A line of an .env file.
     Rule(
@@ -276,7 +326,7 @@ _CONTEXTS = (
         ("curl", "wget"),
         (
             r"\s(?:-u|--user|--password)[ =]{0,4}[\"']?(?!\[redacted:)(?:[^\s:\"']{0,128}:)?"
-            r"(?P<secret>[^\s\"'-][^\s\"']{3,1024}+)"
+            r"(?P<secret>[^\s\"'-](?:[^\s\"']|[\"'](?=\w)){3,1024}+)"
         ),
         _stands_for_a_secret,
         before=r"(?:curl|wget)\b",
@@ -284,13 +334,13 @@ _CONTEXTS = (
     Rule(
         PASSWORD,
         ("sshpass",),
-        r"\bsshpass\s{1,4}-p\s{0,4}[\"']?(?P<secret>[^\s\"'-][^\s\"']{3,1024}+)",
+        r"\bsshpass\s{1,4}-p\s{0,4}[\"']?(?P<secret>[^\s\"'-](?:[^\s\"']|[\"'](?=\w)){3,1024}+)",
         _stands_for_a_secret,
     ),
     Rule(
         PASSWORD,
         ("mysql", "mariadb"),
-        r"\s-p(?!\d{1,5}(?:[:/\s]|$))(?P<secret>[^\s\"'-][^\s\"']{3,1024}+)",
+        r"\s-p(?!\d{1,5}(?:[:/\s]|$))(?P<secret>[^\s\"'-](?:[^\s\"']|[\"'](?=\w)){3,1024}+)",
         _stands_for_a_secret,
         before=r"(?:mysql|mariadb)\w{0,9}\b.{0,80}$",
     ),
@@ -343,27 +393,28 @@ class Masker:
     """Masks what its rules find."""
 
     def __init__(self, rules: Sequence[Rule] = RULES) -> None:
-        self._rules = RuleSet.of(rules)
-        self._words = RuleSet.of(rule for rule in rules if rule.is_word)
-        self._contexts = RuleSet.of(rule for rule in rules if not rule.is_word)
+        contexts = RuleSet.of(rule for rule in rules if not rule.is_word)
+        # With a long word, and without one.
+        self._rules = RuleSet.of(rules), contexts
+        self._words = RuleSet.of(rule for rule in rules if rule.is_word), RuleSet((), ())
+        self._contexts = contexts, contexts
 
     def mask(self, text: str) -> Masked:
         """The text with `[redacted:kind]` in place of each secret; masking it again changes nothing."""
         counts: Counter[str] = Counter()
-        if undressed(text).text is text:
-            rules = self._rules if _LONG_WORD.search(text) else self._contexts
-            return Masked(_without(text, Undressed, rules, counts), counts)
+        read = cache(undressed)
         for _ in range(MOST_ROUNDS):
             before = text
+            seen = read(text, joint="")
+            if seen.text is text:
+                return Masked(_without(text, Undressed, self._rules, counts), counts)
+            joints = ("", " ") if seen.has_joints else ("",)
             # A whole token before a part of one; a password as it was typed before it is read in another way.
-            for read, rules in (
-                (undressed, self._words),
-                (_apart, self._words),
-                (Undressed, self._rules),
-                (undressed, self._contexts),
-                (_apart, self._contexts),
-            ):
-                text = _without(text, read, rules, counts)
+            for joint in joints:
+                text = _without(text, partial(read, joint=joint), self._words, counts)
+            text = _without(text, Undressed, self._rules, counts)
+            for joint in joints:
+                text = _without(text, partial(read, joint=joint), self._contexts, counts)
             if text == before:
                 break
         return Masked(text, counts)
@@ -381,19 +432,14 @@ class Masker:
         return value
 
 
-def _apart(text: str) -> Undressed:
-    """A text as it reads, a blank where there was a colour or an unseen sign."""
-    return undressed(text, " ")
-
-
-def _without(text: str, read: Callable[[str], Undressed], rules: RuleSet, counts: Counter[str]) -> str:
+def _without(text: str, read: Callable[[str], Undressed], choice: tuple[RuleSet, RuleSet], counts: Counter[str]) -> str:
     """The text with what some rules find in one way to read it masked."""
     seen = read(text)
+    rules = choice[0 if _LONG_WORD.search(seen.text) else 1]
     lowered = seen.text.lower()
-    has_long_word = _LONG_WORD.search(seen.text) is not None
     present = {hint for hint in rules.hints if hint in lowered}
     for rule in rules.rules:
-        if (has_long_word or not rule.is_word) and (not rule.hints or not present.isdisjoint(rule.hints)):
+        if not rule.hints or not present.isdisjoint(rule.hints):
             pieces: list[str] = []
             at = 0
             for start, end in _found(seen.text, rule):
