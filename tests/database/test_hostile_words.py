@@ -34,9 +34,19 @@ WRITTEN = {
     "HTML": "Anna&nbsp;Schmidt",
     "another width": "Ａｎｎａ　Ｓｃｈｍｉｄｔ",
     "look-alike letters": "\u0410nna S\u0441hmidt",
+    "hyphenation": "Anna Schm-\nidt",
+    "hyphenation on Windows": "Anna Schm-\r\nidt",
+    "a soft line end of a mail": "Anna Schm=\nidt",
+    "a line break of HTML": "Anna<br>Schmidt",
+    "a cursor": "Anna\x1b[1CSchmidt",
+    "a quoted mail": "> Anna\n> Schmidt",
+    "a query": "q=Anna+Schmidt",
+    "emphasis": "_Anna_ Schmidt",
+    "entities": "&#65;nna Schm&#x69;dt",
+    "UTF-8 in octal": "Anna\\302\\240Schmidt",
     "JSON": 'the name is "Anna\\u0020Schm\\u0069dt"',
 }
-IN_CI = ("a line break", "bold within", "look-alike letters", "JSON")
+IN_CI = ("a line break", "bold within", "look-alike letters", "hyphenation", "a query", "JSON")
 
 
 def say(home: AgentHome, *texts: str) -> None:

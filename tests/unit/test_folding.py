@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import html.entities
+import quopri
 import re
 import sys
 import unicodedata
+import urllib.parse
 
 import pytest
 from hypothesis import given
@@ -64,6 +67,53 @@ def test_a_small_my_before_a_unit_is_no_m() -> None:
 @pytest.mark.parametrize("written", ["wifi_пароль: x", "APIпароль", "%D0%BF wifi_**пар**оль"])
 def test_a_part_of_a_word_of_two_scripts_is_in_it(written: str) -> None:
     assert Needle("пароль").is_in(written)
+
+
+NAMES = ("Anna Schmidt", "Zoë Müller-O'Brien", "Irmak Çelik")
+# How a name may be written; what stands for {} is its first part, and then the rest.
+AROUND_NAMES = [
+    "{}<br>{}", "<p>{}</p><p>{}</p>", "<td>{}</td><td>{}</td>", "{}\x1b[1C{}", "{}\x1b[31m {}", "{}\x07 {}", "*{}* {}",
+    "_{}_ {}", "__{}__ {}", "**_{}_** {}", "q={}+{}&n=1", "> {}\n> {}", "{}\r\n>> {}", "{}\u3164{}", "{}\u2800{}",
+    "{}&nbsp;{}", "{}&emsp;{}", "{}%20{}", "{}%C2%A0{}", "{}%E2%80%83{}", "{}\\x20{}", "{}\\xa0{}", "{}\\040{}",
+    "{}=20{}",
+]  # fmt: skip
+WAYS = {
+    "HTML": lambda text: "".join(f"&{html.entities.codepoint2name.get(ord(sign), f'#{ord(sign)}')};" for sign in text),
+    "a URL": urllib.parse.quote,
+    "UTF-8 in hexadecimal": lambda text: "".join(f"\\x{byte:02x}" for byte in text.encode()),
+    "UTF-8 in octal": lambda text: "".join(f"\\{byte:03o}" for byte in text.encode()),
+    "Latin-1": lambda text: "".join(sign if sign < "\x80" else f"\\x{ord(sign):02x}" for sign in text),
+    "a mail": lambda text: quopri.encodestring(text.encode()).decode(),
+    "printed": lambda text: text.replace("'", "’").replace("-", "‑"),
+    "a dash": lambda text: text.replace("-", "–"),
+    "JavaScript": lambda text: "".join(f"\\u{{{ord(sign):x}}}" for sign in text),
+    "Turkish letters": lambda text: text.replace("i", "ı").replace("I", "İ"),
+    "hyphenation": lambda text: f"{text[:-2]}-\n{text[-2:]}",
+    "hyphenation in a quote": lambda text: f"{text[:-2]}-\n> {text[-2:]}",
+    "a hyphen at the end of a line": lambda text: text.replace("-", "-\n"),
+    "a soft line end": lambda text: f"{text[:-3]}=\n{text[-3:]}",
+    "control signs": lambda text: "\x08".join(text),
+    "underlined": lambda text: "\u0332".join(text),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("around", AROUND_NAMES)
+def test_a_name_between_others_is_found_however_its_parts_are_joined(around: str, name: str) -> None:
+    assert Needle(name).is_in(f"Call {around.format(*name.split())} back")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("way", WAYS)
+def test_a_name_is_found_in_every_way_to_write_its_signs(way: str, name: str) -> None:
+    assert Needle(name).is_in(f"Call {WAYS[way](name)} back")
+
+
+@pytest.mark.parametrize(
+    "other", ["Anna+Schmitt", "AnnaSchmidt", "Anna-Schmidt", "Anna, Schmidt", "Schmidt Anna", "Hannah-\nSchmidt"]
+)
+def test_a_name_is_not_found_in_another(other: str) -> None:
+    assert not Needle("Anna Schmidt").is_in(f"Call {other} back")
 
 
 @given(st.text())

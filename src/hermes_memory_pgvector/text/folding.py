@@ -72,7 +72,7 @@ _MICRO = re.compile("μ(?=[A-Za-z])")
 _MIXED_WORD = re.compile(rf"\b(?=\w*[A-Za-z])(?=\w*[{_FOREIGN}{_FOREIGN.upper()}])\w+")
 _SIGNS = str.maketrans("‘’‚‛ʼ′“”„‟″‐‑‒–—―−ı", "'" * 6 + '"' * 5 + "-" * 7 + "i")
 """Quotes and dashes of printed texts, and letters of one language, as they are typed elsewhere."""
-_EMPHASIS = re.compile(r"(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)")
+_EMPHASIS = re.compile(r"(?<![^\W_])[*_]{1,3}(?=[^\W_])|(?<=[^\W_])[*_]{1,3}(?![^\W_])")
 _WRAP = re.compile(r"(?<=\w)[-\u2010\u2011]\r?\n[ \t>]{0,40}(?=\w)")
 _QUOTED = re.compile(r"\n[ \t]{0,40}>[ \t>]{0,40}")
 _PLUS = re.compile(r"(?<=\w)\+(?=\w)")

@@ -13,7 +13,7 @@ from hermes_memory_pgvector.errors import UsageError
 from hermes_memory_pgvector.store import marks
 from hermes_memory_pgvector.store.marks import MICROSECOND, Marker
 from hermes_memory_pgvector.terminal.parse import RecordName
-from hermes_memory_pgvector.text.folding import alike, folded, undressed
+from hermes_memory_pgvector.text.folding import alike, folded, readings
 from hermes_memory_pgvector.values import AddTurn, MemoryOperation, WriteItem
 
 LEAST_CHARS: Final = 3
@@ -32,16 +32,12 @@ class Needle:
 
     @property
     def word(self) -> str:
-        """What a text that reads as it is written has in it, in small letters, if it holds this."""
+        """What a text that holds this has in it in small letters, if it reads as it is written, line by line."""
         return max(_WORD.findall(self._folded), key=len, default="")
 
     def is_in(self, text: str | None) -> bool:
         """Whether a text holds it, as it is written or as it reads."""
-        if not text:
-            return False
-        written = str(text)
-        read = undressed(written).text
-        return self._says(written) or (read is not written and self._says(read))
+        return bool(text) and any(map(self._says, readings(str(text))))
 
     def _says(self, text: str) -> bool:
         # A part of a word with letters of two scripts looks like nothing else by itself.

@@ -29,7 +29,7 @@ WHERE (%(theme)s::text IS NULL OR entry.agent_identity = %(theme)s::text)
   AND (%(session_id)s::text IS NULL OR entry.metadata ->> 'session_id' = %(session_id)s::text)
   AND (%(before)s::timestamptz IS NULL OR entry.updated_at < %(before)s::timestamptz)
   AND (%(ids)s::bigint[] IS NULL OR entry.id = ANY (%(ids)s::bigint[]))
-  AND (%(word)s::text IS NULL OR concat_ws(' ', entry.content, entry.metadata) ~ '[^ \n\r\t!"#$''()+,./0-9:;=?@A-Z^_a-z{|}-]'
+  AND (%(word)s::text IS NULL OR concat_ws(' ', entry.content, entry.metadata) ~ '[^ \n\r\t!"#$''()+,./0-9:;=?@A-Z^_a-z{|}-]|[-=]\r?\n'
        OR strpos(lower(concat_ws(' ', entry.content, entry.metadata) COLLATE "C"), %(word)s::text) > 0)
 ORDER BY entry.agent_identity, entry.id;
 
@@ -43,7 +43,7 @@ WHERE (%(theme)s::text IS NULL OR operation.agent_identity = %(theme)s::text)
   AND (%(session_id)s::text IS NULL OR operation.metadata ->> 'session_id' = %(session_id)s::text)
   AND (%(before)s::timestamptz IS NULL OR operation.at < %(before)s::timestamptz)
   AND (%(ids)s::bigint[] IS NULL OR operation.id = ANY (%(ids)s::bigint[]))
-  AND (%(word)s::text IS NULL OR concat_ws(' ', operation.content, operation.old_text, operation.previous, operation.metadata) ~ '[^ \n\r\t!"#$''()+,./0-9:;=?@A-Z^_a-z{|}-]'
+  AND (%(word)s::text IS NULL OR concat_ws(' ', operation.content, operation.old_text, operation.previous, operation.metadata) ~ '[^ \n\r\t!"#$''()+,./0-9:;=?@A-Z^_a-z{|}-]|[-=]\r?\n'
        OR strpos(lower(concat_ws(' ', operation.content, operation.old_text, operation.previous, operation.metadata) COLLATE "C"), %(word)s::text) > 0)
 ORDER BY operation.agent_identity, operation.id;
 
@@ -86,7 +86,7 @@ FROM recall_log AS logged
 WHERE (%(theme)s::text IS NULL OR logged.agent_identity = %(theme)s::text)
   AND (%(session_id)s::text IS NULL OR logged.session_id = %(session_id)s::text)
   AND (%(before)s::timestamptz IS NULL OR logged.at < %(before)s::timestamptz)
-  AND (%(word)s::text IS NULL OR logged.query ~ '[^ \n\r\t!"#$''()+,./0-9:;=?@A-Z^_a-z{|}-]'
+  AND (%(word)s::text IS NULL OR logged.query ~ '[^ \n\r\t!"#$''()+,./0-9:;=?@A-Z^_a-z{|}-]|[-=]\r?\n'
        OR strpos(lower(logged.query COLLATE "C"), %(word)s::text) > 0)
 ORDER BY logged.agent_identity, logged.id;
 
@@ -155,7 +155,7 @@ WHERE (%(theme)s::text IS NULL OR turn.agent_identity = %(theme)s::text)
   AND (%(authors)s::text[] IS NULL
        OR EXISTS (SELECT FROM jsonb_path_query(turn.metadata, '$.author.*') AS value
                   WHERE lower(value #>> '{}') = ANY (%(authors)s::text[])))
-  AND (%(word)s::text IS NULL OR concat_ws(' ', turn.content, turn.metadata) ~ '[^ \n\r\t!"#$''()+,./0-9:;=?@A-Z^_a-z{|}-]'
+  AND (%(word)s::text IS NULL OR concat_ws(' ', turn.content, turn.metadata) ~ '[^ \n\r\t!"#$''()+,./0-9:;=?@A-Z^_a-z{|}-]|[-=]\r?\n'
        OR strpos(lower(concat_ws(' ', turn.content, turn.metadata) COLLATE "C"), %(word)s::text) > 0);
 
 
