@@ -5,17 +5,20 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from hermes_memory_pgvector.text.folding import alike, latin
+
 _OPENING = re.compile("[<\uff1c\ufe64\\[\uff3b]")
 """The signs that a fence or the host's note can start with, in any width."""
 _FENCE = re.compile(
-    r"(?=</*memory[-\u2010-\u2015\u2212]*context|\[systemnote:thefollowingisrecalledmemorycontext"
-    r"|<\|[^|<>]{1,40}\|>|<</*sys>>|\[/*(?:inst|system)\]|</s>|</*(?:start|end)_of_turn>"
-    r"|(?P<tag></*(?:[a-z]{1,20}:)?(?:system(?:[-_](?:reminder|message|prompt|instructions?))?|assistant|human|developer"
-    r"|untrusted_tool_result|invoke|parameter|tool_use|(?:tool|function)_(?:calls?|results?|response))))"
+    r"(?=</*memory-*context|\[systemnote|<\|[^|<>]{1,40}\|>|<</*sys>>|</s>|</*(?:start|end)_of_turn>"
+    r"|\[/*(?:inst|assistant|system(?:message|prompt|reminder)?)\]"
+    # What begins so is a role, whatever follows; other names only as a whole.
+    r"|</*(?:[a-z0-9_.-]{1,20}:)?(?:system|assistant|(?:tool|function)s?(?:[-_=/]|call|use|result|response|output)"
+    r"|untrusted_tool_result|(?P<tag>human|user|developer|invoke|parameter|message|tools?|function)))"
 )
 """The host's fence and its note, and what marks a change of role in a prompt, as `_visible` reduces them;
 also one that stands in another."""
-_ATTRIBUTE = re.compile(r"/?>|[\w:.-]{1,40}=")
+_END = re.compile(r"[^a-z0-9-]|[\w:.-]{1,40}=")
 """What shows that a tag's name is at its end, beside a blank."""
 _MUFFLED = {"<": "‹", "[": "("}
 _CONTROL = re.compile(
@@ -49,9 +52,7 @@ def harmless(text: str) -> str:
 def _ends_there(visible: str, positions: list[int], place: int) -> bool:
     """Whether a tag's name ends at a place: at its bracket, at an attribute, at a blank, or with the text."""
     return (
-        place == len(visible)
-        or positions[place] > positions[place - 1] + 1
-        or _ATTRIBUTE.match(visible, place) is not None
+        place == len(visible) or positions[place] > positions[place - 1] + 1 or _END.match(visible, place) is not None
     )
 
 
@@ -59,11 +60,12 @@ def _visible(text: str) -> tuple[str, list[int]]:
     """The text in plain lower case without spaces and invisible characters, and the position of each character."""
     visible: list[str] = []
     positions: list[int] = []
-    for position, sign in enumerate(text):
+    # What folding takes for one sign stays one.
+    for position, sign in enumerate(latin(text)):
         if not sign.isascii():
             if sign in _FILLERS or unicodedata.category(sign)[0] in "CMZ":
                 continue
-            plain = unicodedata.normalize("NFKC", sign).casefold()
+            plain = alike(sign)
         elif sign.isspace():
             continue
         else:
