@@ -117,8 +117,8 @@ def test_what_is_meant_stays_as_it_was_written() -> None:
     for text in (
         "👩\u200d👩\u200d👧 می\u200cخواهم",
         "if a < b and memory-context is <b>bold</b>",
-        "[System note] fine",
-        "ssh <user>@host, [a](b), x[i], <s>gone</span>, a <| b, c <- d",
+        "[note] fine, [user] too",
+        "ssh <name>@host, [a](b), x[i], <s>gone</span>, a <| b, c <- d",
     ):
         block, _ = rendered([Hit(Kind.MEMORY, 1, "t", NOW, text, 0.9, 1.0, target="memory")], 1000)
         assert block.endswith(text)
