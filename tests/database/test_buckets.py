@@ -16,7 +16,7 @@ import pytest
 
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import DatabaseDenied, DatabaseError
+from hermes_memory_pgvector.errors import DatabaseDenied, DatabaseError, DatabaseUnavailable
 from hermes_memory_pgvector.journal import Journal, codec
 from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.buckets import bucket_of
@@ -25,6 +25,7 @@ from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.recall.recall import Recall
 from hermes_memory_pgvector.schema import migrate
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE, ConnectionInfo
+from hermes_memory_pgvector.store import overview
 from hermes_memory_pgvector.values import AddTurn, Kind, Moment, Question, Scope
 from hermes_memory_pgvector.writer.writer import Writer
 from testing.cases import examples
@@ -107,6 +108,17 @@ def test_a_bucket_that_is_away_is_named(four_buckets: Database, pool: Pool) -> N
     assert found.shortfall.startswith("1 of 4 buckets did not answer: 3 (")
     with pytest.raises(DatabaseDenied, match="bucket 3 is away"), pool.transaction(deadline, theme="hermes"):
         pass
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", pytest.param("SQL_ASCII", marks=pytest.mark.large)])
+def test_a_theme_leads_to_its_bucket_whatever_the_role_is_set_to(
+    four_buckets: Database, pool: Pool, encoding: str
+) -> None:
+    with psycopg.connect(four_buckets.owner_dsn, autocommit=True) as owner:
+        owner.execute("INSERT INTO theme_places (theme, bucket) VALUES ('мост', 2)")
+        owner.execute(f"ALTER ROLE {RUNTIME_ROLE} IN DATABASE {four_buckets.name} SET client_encoding = {encoding}")
+    with pool.transaction(Deadline.after(30), theme="мост") as connection:
+        assert connection.execute("SELECT current_schema()").fetchone() == ("hermes_02",)
 
 
 def test_migrate_again_keeps_the_buckets(four_buckets: Database) -> None:
@@ -336,6 +348,40 @@ def test_status_and_doctor_name_a_bucket_that_is_away_and_count_what_waits_for_i
     rig.close()
     waiting = commands.call("status", "--json").json["journal"]["waiting"]
     assert waiting in (0, 3 * for_it), "the writer may have come first"
+
+
+def test_status_names_a_bucket_whose_tables_do_not_answer_where_the_views_fail_for_it(
+    tmp_path: Path, four_buckets: Database, rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise DatabaseUnavailable("connection to the remote node failed")
+
+    commands = Commands(tmp_path)
+    commands.configure(dsn=four_buckets.runtime_dsn, bulk_sync_on_init=False)
+    rig.owner("ALTER TABLE hermes_03.journal_writers RENAME TO gone")
+    monkeypatch.setattr(overview, "contents", fails)
+    done = commands.call("status")
+    said = " ".join(done.everything.split())
+    assert "of 4 buckets, these do not answer: 3 (hermes_03)" in said
+    assert "connection to the remote node failed" in said
+    assert done.code == 2
+
+
+def test_what_waits_for_a_renamed_theme_is_counted_as_the_writer_delivers_it(
+    tmp_path: Path, four_buckets: Database
+) -> None:
+    commands = Commands(tmp_path)
+    commands.configure(dsn=four_buckets.runtime_dsn, bulk_sync_on_init=False)
+    rig = Rig(commands.home / "pgvector" / "journal", four_buckets)
+    for theme in in_bucket(3):
+        rig.owner(f"INSERT INTO theme_places (theme, bucket) VALUES ('{theme}', 1)")
+    rig.owner(f"REVOKE USAGE ON SCHEMA hermes_03 FROM {RUNTIME_ROLE}")
+    rig.say(range(3))
+    rig.writer.start()
+    wait_until(lambda: all(len(rig.stored().get(theme, [])) == 3 for theme in set(THEMES) - in_bucket(3)))
+    rig.close()
+    for_it = sum(bool({one, other} & in_bucket(3)) for one, other in PAIRS)
+    assert commands.call("status", "--json").json["journal"]["waiting"] == 3 * for_it
 
 
 def test_a_rejected_record_is_found_and_dropped_in_its_bucket(tmp_path: Path, rig: Rig, four_buckets: Database) -> None:

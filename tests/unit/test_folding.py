@@ -8,6 +8,7 @@ import re
 import sys
 import unicodedata
 import urllib.parse
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -77,7 +78,7 @@ AROUND_NAMES = [
     "{}&nbsp;{}", "{}&emsp;{}", "{}%20{}", "{}%C2%A0{}", "{}%E2%80%83{}", "{}\\x20{}", "{}\\xa0{}", "{}\\040{}",
     "{}=20{}",
 ]  # fmt: skip
-WAYS = {
+WAYS: dict[str, Callable[[str], str]] = {
     "HTML": lambda text: "".join(f"&{html.entities.codepoint2name.get(ord(sign), f'#{ord(sign)}')};" for sign in text),
     "a URL": urllib.parse.quote,
     "UTF-8 in hexadecimal": lambda text: "".join(f"\\x{byte:02x}" for byte in text.encode()),

@@ -161,7 +161,10 @@ def troubles(shot: ProcessStatus) -> Iterator[str]:
 
 
 def _waits(marks: Sequence[int], start: int, payload: bytes) -> bool:
-    """Whether a record waits for one of the buckets with these marks."""
+    """Whether a record waits for one of the buckets with these marks: those its themes' names are dealt to.
+
+    The writer counts it there, too, wherever the rows of a renamed theme lie.
+    """
     from hermes_memory_pgvector.journal import codec
     from hermes_memory_pgvector.postgres.buckets import bucket_of
 

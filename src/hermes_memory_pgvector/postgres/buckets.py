@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 import psycopg
 
 from hermes_memory_pgvector.errors import DatabaseDenied, DatabaseError, DatabaseRejected
+from hermes_memory_pgvector.postgres import conventions
 from hermes_memory_pgvector.postgres.errors import OF_ONE_BUCKET
 from hermes_memory_pgvector.postgres.statements import statement
 
@@ -96,7 +97,12 @@ def forget(connection: Connection) -> None:
 def read(connection: Connection) -> Layout:
     """The layout as the database tells it now."""
     row: Any = connection.execute(statement("connection/has_layout")).fetchone()
-    found: Any = connection.execute(statement("connection/layout")).fetchone() if row[0] else None
+    if not row[0]:
+        return ONE
+    with connection.transaction():
+        # Names are words, too, and the connection may not be in a transaction that keeps to our conventions.
+        conventions.keep_to(connection)
+        found: Any = connection.execute(statement("connection/layout")).fetchone()
     if found is None:
         return ONE
     schemas, usable, path, places = found

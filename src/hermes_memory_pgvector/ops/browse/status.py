@@ -101,9 +101,10 @@ def _home(memory: Memory, limit: int) -> StatusFacts:
     marks, away, objection, differs, problem = None, "", "", "", None
     try:
         with memory.reading() as connection:
-            stored = _read(memory, connection, settings, limit)
+            # What can be told without the buckets that do not answer comes first: the views need all of them.
             marks = watermarks.everywhere(connection, journals.writers(memory.home))
             away = buckets.silent(connection)
+            stored = _read(memory, connection, settings, limit)
             objection = belonging.objection(memory.home, settings, connection)
             differs = difference(memory.home, settings, (stored["model"] or {}).get("name"))
     except MemoryPluginError as error:
