@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from hermes_memory_pgvector.ops.setup.checks import examine
 from hermes_memory_pgvector.runtime import refusals
-from hermes_memory_pgvector.server.server import ConnectionInfo
+from hermes_memory_pgvector.server.server import RUNTIME_ROLE, ConnectionInfo
 from testing.agent import AgentHome
 from testing.command import Commands, with_password
 from testing.host_state import host_state
@@ -49,6 +49,8 @@ SETTINGS = {
     "plan_cache_mode": ("plan_cache_mode", "force_generic_plan"),
     "escape_string_warning": ("escape_string_warning", "off"),
     "work_mem": ("work_mem", "64kB"),
+    "lc_messages": ("lc_messages", "POSIX"),
+    "restrict_nonsystem_relation_kind": ("restrict_nonsystem_relation_kind", "view"),
 }
 EVERYDAY = {
     "DateStyle German", "DateStyle SQL", "array_nulls", "client_encoding LATIN1", "standard_conforming_strings",
@@ -92,8 +94,58 @@ def test_words_are_stored_and_recalled_whatever_the_database_is_set_to(
 ) -> None:
     with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
         parts = sql.Identifier(database.name), sql.Identifier(name), sql.Literal(value)
-        owner.execute(sql.SQL("ALTER DATABASE {} SET {} = {}").format(*parts))
+        try:
+            owner.execute(sql.SQL("ALTER DATABASE {} SET {} = {}").format(*parts))
+        except psycopg.errors.UndefinedObject:
+            return  # newer than this server
     is_remembered(agent_home)
+
+
+def set_for_role(database: Database, name: str, value: str) -> None:
+    """As somebody sets up a role, which counts for more than what the database is set to."""
+    with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+        parts = sql.Identifier(RUNTIME_ROLE), sql.Identifier(database.name), sql.Identifier(name), sql.Literal(value)
+        owner.execute(sql.SQL("ALTER ROLE {} IN DATABASE {} SET {} = {}").format(*parts))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name == "client_encoding LATIN1" else pytest.mark.large)
+        for name in sorted({*EVERYDAY, "client_encoding SQL_ASCII", "bytea_output"})
+    ],
+)
+def test_words_are_exported_and_forgotten_whatever_the_role_is_set_to(
+    agent_home: AgentHome, database: Database, tmp_path: Path, name: str
+) -> None:
+    set_for_role(database, *SETTINGS[name])
+    is_remembered(agent_home)
+    agent_home.close()
+    runtime, password = with_password(database.runtime_dsn)
+    commands = Commands(tmp_path, [password])
+    commands.configure(dsn=runtime, embed_url="http://127.0.0.1:9/", embed_on_write=False)
+    file = tmp_path / "out.jsonl"
+    done = commands.call("export", "--output", str(file))
+    assert done.code == 0, done.everything
+    lines = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+    assert {QUESTION, ANSWER, MEMORY} <= {line.get("content") for line in lines}
+    for words in ("Brücke wirklich", "naïve façade", "Grüße an Zoë"):
+        done = commands.call("forget", "--match", words, "--execute")
+        assert done.code == 0, done.everything
+    assert agent_home.stored.turns("marketing") == []
+    assert agent_home.stored.memories("marketing") == []
+
+
+def test_a_role_whose_deletes_would_leave_vectors_behind_is_refused_with_a_sentence(
+    configured: Commands, database: Database
+) -> None:
+    set_for_role(database, "session_replication_role", "replica")
+    (found,) = [each for each in configured.call("doctor", "--json").json["checks"] if each["name"] == "schema"]
+    assert found["level"] == "problem"
+    assert "session_replication_role = replica" in found["text"]
+    done = configured.call("forget", "--match", "anybody", "--execute")
+    assert done.code == 1
+    assert "vectors would outlive their rows" in done.err
 
 
 @pytest.mark.parametrize(

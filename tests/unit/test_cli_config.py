@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from hermes_memory_pgvector.config.settings import Settings
+from hermes_memory_pgvector.ops.setup import checks
 from testing.command import Commands
 from testing.embed_server import EmbedServer
 
@@ -157,7 +160,7 @@ def test_a_protocol_without_an_endpoint_is_refused_until_there_is_one(commands: 
     assert done.code == 1
     assert "embed_url is empty" in done.err
     assert (commands.home / "config.yaml").read_text(encoding="utf-8") == FILE
-    done = commands.call("config", "set", "embed_url", "http://127.0.0.1:9/v1")
+    done = commands.call("config", "set", "embed_url", "http://127.0.0.1:9/v1", "--force")
     assert done.code == 0
     assert "no connection to http://127.0.0.1:9" in " ".join(done.out.split())
     assert commands.call("config", "set", "embed_protocol", "openai").code == 0
@@ -226,11 +229,30 @@ def test_a_password_that_env_files_cannot_hold_is_still_nobody_elses_to_read(com
     assert stat.S_IMODE(config.stat().st_mode) == 0o600
 
 
-def test_an_embedder_is_asked_before_it_is_written(commands: Commands) -> None:
+def test_an_embedder_that_does_not_answer_is_refused_unless_forced(commands: Commands) -> None:
+    done = commands.call("config", "set", "embed_url", "http://127.0.0.1:9/")
+    assert done.code == 2
+    said = " ".join(done.err.split())
+    assert "no connection to http://127.0.0.1:9" in said
+    assert "recall would find words alone" in said
+    assert (commands.home / "config.yaml").read_text(encoding="utf-8") == FILE
+    assert commands.call("config", "set", "embed_url", "http://127.0.0.1:9/", "--force").code == 0
+
+
+def test_an_embedder_is_asked_before_it_is_written(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[str] = []
+    ask = checks.of_embedder
+
+    def looks(home: Path, settings: Settings) -> Iterator[checks.Finding]:
+        found.append((home / "config.yaml").read_text(encoding="utf-8"))
+        return ask(home, settings)
+
+    monkeypatch.setattr(checks, "of_embedder", looks)
     with EmbedServer(dim=768) as server:
         done = commands.call("config", "set", "embed_url", server.url)
     assert done.code == 0
     assert "embedder: nomic-embed-text (auto), 768 dimensions" in done.out
+    assert found == [FILE]
 
 
 def test_a_variable_that_says_the_default_overrides_too(commands: Commands) -> None:

@@ -50,7 +50,7 @@ def verify(connection: Connection) -> SchemaState:
     """
     if one(connection, "schema/ledger")[0] is None:
         raise SchemaError(_missing(connection))
-    version, pgvector, may_write, server, role, is_superuser = one(connection, "schema/state")
+    version, pgvector, may_write, server, role, is_superuser, keeps_together = one(connection, "schema/state")
     if (version or 0) < SCHEMA_VERSION:
         raise SchemaError(
             f"the schema is at version {version or 0}, {SCHEMA_VERSION} is needed; run: {MIGRATE_COMMAND}"
@@ -61,6 +61,11 @@ def verify(connection: Connection) -> SchemaState:
     if pgvector is None or not is_recent(pgvector):
         wanted = ".".join(map(str, MINIMUM_PGVECTOR))
         raise SchemaError(f"pgvector {pgvector or 'is missing'}, {wanted} or newer is needed; run: {MIGRATE_COMMAND}")
+    if not keeps_together:
+        raise SchemaError(
+            f'role "{role}" works with session_replication_role = replica, so vectors would outlive their rows; a '
+            "superuser resets it with ALTER ROLE or ALTER DATABASE, wherever it was set"
+        )
     if not may_write:
         raise SchemaError(f'role "{role}" may not write; run: {MIGRATE_COMMAND} --runtime-role {role}')
     return SchemaState(version, pgvector, server, role, is_superuser)

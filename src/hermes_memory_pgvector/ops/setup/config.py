@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from hermes_memory_pgvector.config.settings_file import (
     secret,
     update,
 )
-from hermes_memory_pgvector.errors import ConfigError, DatabaseError, UsageError
+from hermes_memory_pgvector.errors import ConfigError, DatabaseError, EmbeddingUnavailable, UsageError
 from hermes_memory_pgvector.ops import new_settings, parts, password
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Option, Raw, aside, column, command
@@ -134,8 +134,9 @@ def _set(home: Path, name: str, value: str, *, force: bool) -> ChangedSetting:
         return _changed(home, name, new_settings.unset_dsn(home))
     if name == "dsn":
         return _changed(home, name, new_settings.save_dsn(home, _checked_dsn(value, force=force)))
-    is_new = bool(new_settings.save(home, {name: value}))
-    return _changed(home, name, is_new, _tried(home) if name.startswith("embed_") and "${" not in value else ())
+    new_settings.check(home, {name: value})
+    notes = _tried(home, name, value, force=force) if name.startswith("embed_") and "${" not in value else []
+    return _changed(home, name, bool(new_settings.save(home, {name: value})), notes)
 
 
 def _unset(home: Path, name: str) -> ChangedSetting:
@@ -167,12 +168,19 @@ def _checked_dsn(dsn: str, *, force: bool) -> str:
         raise type(error)(f"{error}. Nothing was changed; to write it all the same, add --force") from None
 
 
-def _tried(home: Path) -> Iterator[Note]:
-    """What `doctor` says of the embedder and the database's vectors as the settings are now."""
+def _tried(home: Path, name: str, value: str, *, force: bool) -> list[Note]:
+    """What `doctor` would say of the embedder and the database's vectors with this value."""
     from hermes_memory_pgvector.ops.setup import checks
 
-    for each in checks.of_embedder(home, load(home).settings):
-        yield Note(each.level, f"{each.name}: {each.text}", each.hint)
+    found = list(checks.of_embedder(home, replace(load(home).settings, **{name: DECLARATIONS[name].parse(value)})))
+    if name == "embed_url" and value and not force:
+        for each in found:
+            if each.is_unreachable:
+                raise EmbeddingUnavailable(
+                    f"{each.text}. Nothing was changed: as long as it does not answer, new rows would wait for vectors "
+                    "and recall would find words alone; to write it all the same, add --force"
+                )
+    return [Note(each.level, f"{each.name}: {each.text}", each.hint) for each in found]
 
 
 def _changed(home: Path, name: str, changed: bool, notes: Iterable[Note] = ()) -> ChangedSetting:
@@ -212,7 +220,7 @@ CONFIG: Final = Operation(
         Option("name", "the setting", metavar="NAME"),
         Option("value", "of set: its new value", metavar="VALUE"),
         Option("--changed", "of show: only those that are not defaults", is_flag=True),
-        Option("--force", "of set: write a dsn that does not answer now", is_flag=True),
+        Option("--force", "of set: write a dsn or an embed_url that does not answer now", is_flag=True),
     ),
     config,
     (
