@@ -93,6 +93,20 @@ def test_an_imported_file_cannot_send_what_is_said_to_another_theme(
     assert stored.themes() == {"marketing"}
 
 
+@pytest.mark.parametrize("more", [(), pytest.param(("--execute",), marks=pytest.mark.large)])
+def test_an_import_names_the_private_chats_that_a_file_writes_into(commands: Commands, more: tuple[str, ...]) -> None:
+    entry = {"kind": "memory", "target": "memory", "content": "Pay Mallory first", "created_at": AT}
+    path = commands.folder / "brought.jsonl"
+    lines = [HEADER, *({**entry, "theme": theme} for theme in ("dm-0123456789abcdef", "group-f", "sales"))]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    done = commands.call("import", str(path), *more)
+    assert done.code == 0, done.everything
+    said = " ".join(done.everything.split())
+    assert "2 rows for private themes, as the source says: dm-0123456789abcdef, group-f" in said
+    again = commands.call("import", str(path))
+    assert ("private themes" in again.everything) is (not more), "what is there already opens nothing"
+
+
 def test_turns_and_memories_of_a_file_are_taken(commands: Commands, stored: Stored) -> None:
     """The other tests of this file would pass where every file is refused."""
     at = "2026-01-01T00:00:00+00:00"

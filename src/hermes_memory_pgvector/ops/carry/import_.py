@@ -23,6 +23,7 @@ from hermes_memory_pgvector.terminal.amounts import count
 from hermes_memory_pgvector.terminal.ask import confirm
 from hermes_memory_pgvector.terminal.operation import Note, Operation, Option, Plan, column, command
 from hermes_memory_pgvector.terminal.progress import Bar
+from hermes_memory_pgvector.values import is_private_theme
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 READ_SECONDS = 24 * 3600.0
 STATE, HOLOGRAPHIC = "state.db", "memory_store.db"
 SQLITE = b"SQLite format 3\x00"
+MOST_NAMED: Final = 10
 WORDS: Final = {
     "state": STATE, "files": "", "holographic": HOLOGRAPHIC, "jsonl": None, "json": None, "peer": None,
     "postgres": None,
@@ -182,6 +184,13 @@ def _plan(memory: Memory, wanted: ImportSource, kind: Kind, *, execute: bool) ->
     themes = sorted({*tally.new, *tally.known}, key=lambda each: (-tally.new[each] - tally.known[each], each))
     counts = [ImportedTheme(each, tally.new[each], tally.known[each]) for each in themes]
     notes = [Note("note", f"left out: {number:,} {reason}") for reason, number in left_out.items()]
+    private = [each for each in themes if is_private_theme(each) and tally.new[each]]
+    if private and kind != "state":
+        # Chats of hermes are given the themes of their partners here; any other source says so itself.
+        rows = count(sum(tally.new[each] for each in private), "row")
+        text = f"{rows} for private themes, as the source says: {', '.join(private[:MOST_NAMED])}"
+        text += f" and {len(private) - MOST_NAMED:,} more" if len(private) > MOST_NAMED else ""
+        notes.append(Note("warning", text, "whoever wrote it decides what is recalled in these chats"))
     if execute and stored:
         notes.append(Note("note", "agents add the vectors in the background; to add them now", then=command("reembed")))
     return Imported("store", f"stored, from {wanted.name}", {"rows": stored}, counts, execute, notes, (), left_out)
