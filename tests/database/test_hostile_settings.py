@@ -269,6 +269,26 @@ def test_a_damaged_identity_key_makes_no_new_person_and_loses_no_words(
     assert len(agent_home.stored.turns(person)) == 6
 
 
+def test_somebody_is_not_forgotten_by_a_name_that_a_new_key_would_make(agent_home: AgentHome, tmp_path: Path) -> None:
+    agent_home.provider(PHONE, "s1", platform="telegram").sync_turn("The first words", "Noted first", session_id="s1")
+    agent_home.settle()
+    (person,) = agent_home.stored.themes()
+    agent_home.close()
+    for name in ("identity.key", "identity.check"):
+        next(agent_home.path.rglob(name)).unlink()
+    runtime, password = with_password(agent_home.dsn)
+    settings = {"dsn": runtime, "embed_on_write": False}
+    (agent_home.path / "config.yaml").write_text(json.dumps({"memory": {"pgvector": settings}}), encoding="utf-8")
+    commands = Commands(tmp_path, [password])
+    refused = commands.call("forget", "--user", PHONE, "--execute", "--hermes-home", str(agent_home.path))
+    assert refused.code == 1
+    assert "identity.key" in refused.err
+    assert not list(agent_home.path.rglob("identity.key"))
+    done = commands.call("forget", "--user", person, "--execute", "--hermes-home", str(agent_home.path))
+    assert done.code == 0, done.everything
+    assert agent_home.stored.themes() == set()
+
+
 # What keeps anybody from writing, from connecting, or only shows what the server was built with.
 NOT_SWEPT = {
     "default_transaction_read_only", "transaction_read_only", "transaction_isolation", "transaction_deferrable",

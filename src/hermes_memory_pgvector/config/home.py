@@ -121,15 +121,15 @@ def homes_of(home: Path) -> list[Path]:
     return [root, *(path for path in below if path.is_dir() and not path.name.startswith("."))]
 
 
-def pseudonym_key(home: Path) -> bytes:
+def pseudonym_key(home: Path, *, may_begin: bool = True) -> bytes:
     """The key that turns phone numbers and user ids into pseudonyms; it never leaves this folder.
 
-    Raises OSError or ConfigError rather than inventing one: a key that changes would give the same person a new theme
-    each time.
+    `may_begin`: whether a home that has never had one gets one. Raises OSError or ConfigError rather than inventing one
+    otherwise: a key that changes would give the same person a new theme each time.
     """
     folder = private_folder(home)
     path, check = folder / KEY_NAME, folder / CHECK_NAME
-    if not path.exists() and not check.exists():
+    if may_begin and not path.exists() and not check.exists():
         # Whoever comes first decides for all.
         files.create(path, secrets.token_hex(KEY_BYTES).encode())
     known, told = _read(path), _read(check)

@@ -72,7 +72,8 @@ def _person(memory: Memory, who: str, base: Named) -> Iterator[Named]:
     if is_private_theme(given):
         yield replace(base, theme=given)
         return
-    key = pseudonym_key(memory.home)
+    # A new key would name nobody, and nothing would be found.
+    key = pseudonym_key(memory.home, may_begin=False)
     theme = identity.theme_of(given, memory.parsed.settings, lambda: key).theme
     if not is_private_theme(theme):
         raise ConfigError(
