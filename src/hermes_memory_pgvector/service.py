@@ -39,12 +39,14 @@ def start_thread(work: Callable[[], object], name: str) -> threading.Thread:
 class Service(ABC):
     """Work that is done whenever it is woken or its interval is over; services of one name share threads.
 
-    Of those with one database only one runs at a time, so that a database that hangs holds up one thread.
+    Of those with one database only one runs at a time, so that a database that hangs holds up one thread. The same is
+    true of one home's: who follows there begins when the one before has let go.
     """
 
-    def __init__(self, name: str, *, database: str = "", first_wait: float = 0.0) -> None:
+    def __init__(self, name: str, *, database: str = "", home: str | None = None, first_wait: float = 0.0) -> None:
         self.name = name
         self.database = database
+        self._home = home
         self._first_wait = first_wait
         self._is_stopping = False
         self._loop: _Loop | None = None
@@ -86,12 +88,16 @@ class Service(ABC):
         """Whether it is to end."""
         return self._is_stopping
 
-    def end(self, then: Callable[[], object] = lambda: None) -> None:
-        """Have no further run; `then` is called once the present one is over, which nobody waits for."""
-        loop = self._loop
+    def end(self) -> None:
+        """Have no further run; nobody waits for the present one."""
         self._is_stopping = True
-        if loop is None or not loop.leave(self, then):
-            then()
+        loop = self._loop
+        if loop is not None:
+            loop.look()
+
+    def collides_with(self, other: Service) -> bool:
+        """Whether the two must not run at the same time."""
+        return self.database == other.database or (self._home is not None and self._home == other._home)
 
     def stop(self, deadline: Deadline) -> bool:
         """Ask it to end and wait for that until the deadline; True when it does nothing any more."""
@@ -116,7 +122,6 @@ class _Loop:
         # Reentrant: a signal handler may wake a service while this thread wakes one.
         self._condition = threading.Condition()
         self._due: dict[Service, float] = {}
-        self._leaving: dict[Service, Callable[[], object]] = {}
         self._running: dict[Service, threading.Thread] = {}
         self._threads: set[threading.Thread] = set()
 
@@ -141,15 +146,6 @@ class _Loop:
     def has(self, service: Service) -> bool:
         return service in self._due and any(each.is_alive() for each in tuple(self._threads))
 
-    def leave(self, service: Service, then: Callable[[], object]) -> bool:
-        """Have a service's last run followed by something else; False when it has none."""
-        with self._condition:
-            if not self.has(service):
-                return False
-            self._leaving[service] = then
-            self._condition.notify_all()
-        return True
-
     def remove(self, service: Service, deadline: Deadline) -> bool:
         with self._condition:
             if self._running.get(service) is threading.current_thread():
@@ -157,7 +153,6 @@ class _Loop:
             is_idle = self._condition.wait_for(lambda: service not in self._running, deadline.remaining())
             if is_idle:
                 self._due.pop(service, None)
-                self._leaving.pop(service, None)
             self._condition.notify_all()
         return is_idle
 
@@ -165,35 +160,29 @@ class _Loop:
         """How many threads can have something to do at the same time."""
         return min(MOST_THREADS, len({each.database for each in self._due}))
 
-    def _let_go(self) -> list[Callable[[], object]]:
-        """Forget the services that have ended; what is to follow them."""
-        gone = [each for each in self._due if each.is_stopping and each not in self._running]
-        for each in gone:
-            del self._due[each]
-        return [self._leaving.pop(each) for each in gone if each in self._leaving]
-
     def _next(self) -> Service | None:
         """The next service that is due, once there is one; None when this thread has to end."""
-        while True:
-            with self._condition:
-                after = self._let_go()
-                if not after:
-                    if len(self._threads) > self._wanted():
-                        self._threads.discard(threading.current_thread())
-                        return None
-                    service, seconds = self._soonest()
-                    if service is not None and seconds <= 0:
-                        service.woken_at = math.inf
-                        self._running[service] = threading.current_thread()
-                        return service
-                    self._condition.wait(None if service is None else seconds)
-            for then in after:
-                then()
+        with self._condition:
+            while True:
+                for each in [each for each in self._due if each.is_stopping and each not in self._running]:
+                    del self._due[each]
+                if len(self._threads) > self._wanted():
+                    self._threads.discard(threading.current_thread())
+                    return None
+                service, seconds = self._soonest()
+                if service is not None and seconds <= 0:
+                    service.woken_at = math.inf
+                    self._running[service] = threading.current_thread()
+                    return service
+                self._condition.wait(None if service is None else seconds)
 
     def _soonest(self) -> tuple[Service | None, float]:
-        """The service to run next, and in how many seconds; None while each one's database keeps a thread busy."""
-        busy = {each.database for each in self._running}
-        free = {each: min(at, each.woken_at) for each, at in self._due.items() if each.database not in busy}
+        """The service to run next, and in how many seconds; None while all of them have to wait for one that runs."""
+        free = {
+            each: min(at, each.woken_at)
+            for each, at in self._due.items()
+            if not any(each.collides_with(other) for other in self._running)
+        }
         service = min(free, key=free.__getitem__, default=None)
         return service, 0.0 if service is None else free[service] - time.monotonic()
 

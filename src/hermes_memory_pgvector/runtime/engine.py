@@ -5,7 +5,6 @@ The host builds a provider per request and never shuts it down, so nothing here 
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import logging
 import threading
@@ -42,7 +41,6 @@ from hermes_memory_pgvector.runtime.status import Status
 from hermes_memory_pgvector.runtime.sweep import Sweep
 from hermes_memory_pgvector.server.folder import server_folder
 from hermes_memory_pgvector.server.logins import logins_of
-from hermes_memory_pgvector.service import Service
 from hermes_memory_pgvector.store.installation import DatabaseGuard
 from hermes_memory_pgvector.store.models import CurrentModel
 from hermes_memory_pgvector.store.undone import UndoneTurns
@@ -57,41 +55,6 @@ CACHE_ENTRIES = 4096
 CHECKPOINT_SECONDS = 30.0
 RETRY_SECONDS = 3.0
 """The longest pause before a question tries again what was out of reach: an agent waits for its memory meanwhile."""
-
-
-class Post:
-    """A service that others may follow: the next one starts when the one before has had its last run."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._leaving = 0
-        self._service: Service | None = None
-
-    def give(self, service: Service) -> None:
-        """Have this service run, instead of the one that does; raises ThreadUnavailable."""
-        with self._lock:
-            before, self._service = self._service, service
-            is_followed = before is not None and before is not service and before.is_running
-            self._leaving += is_followed
-            waits = self._leaving > 0
-        if before is not None and is_followed:
-            before.end(self._left)
-        elif not waits:
-            service.start()
-
-    def close(self) -> None:
-        """Have nobody follow any more."""
-        with self._lock:
-            self._service = None
-
-    def _left(self) -> None:
-        with self._lock:
-            self._leaving -= 1
-            service = None if self._leaving else self._service
-        if service is not None:
-            # Without a thread the next hook tries again.
-            with contextlib.suppress(ThreadUnavailable):
-                service.start()
 
 
 class Engine:
@@ -126,7 +89,6 @@ class Engine:
         self._started = False
         self._lacks_journal = False
         self._lacks_threads = False
-        self._writers, self._upkeep = Post(), Post()
         self._attach(settings)
         renew_after_fork(self)
 
@@ -136,6 +98,8 @@ class Engine:
             if settings == self.settings:
                 return
             pool, embedder, answers = self.pool, self.embedder, self.recall_log.take()
+            self.writer.end()
+            self.tasks.end()
             self.journal.adjust(sync=settings.journal_sync, max_bytes=settings.journal_max_bytes)
             self._attach(settings)
             self.recall_log.give_back(answers)
@@ -150,7 +114,6 @@ class Engine:
         """Make what depends on the settings."""
         self.settings = settings
         self._database = settings.dsn or str(server_folder(self.home, settings))
-        """Which one is meant: whatever waits for it holds up no other."""
         meters = self.life.meters
         masker = masker_for(settings.mask_secrets)
         self._database_guard = DatabaseGuard(
@@ -211,6 +174,7 @@ class Engine:
             self.pool,
             settings,
             database=self._database,
+            home=str(self.home),
             home_id=self.home_id,
             undone=self._undone,
             on_stored=self._rows_stored,
@@ -272,6 +236,7 @@ class Engine:
                 "heartbeat": self._heartbeat.run,
             },
             database=self._database,
+            home=str(self.home),
         )
 
     # What providers do with it.
@@ -344,8 +309,8 @@ class Engine:
                 return
             self._open_journal()
             self.journal.start_helper()
-            self._writers.give(self.writer)
-            self._upkeep.give(self.tasks)
+            self.writer.start()
+            self.tasks.start()
             self._started = True
 
     def try_start(self) -> None:
@@ -408,8 +373,6 @@ class Engine:
     def close(self, deadline: Deadline) -> None:
         """Stop the parts; what has not arrived stays in the journal for whoever comes next."""
         self._finish(deadline)
-        self._writers.close()
-        self._upkeep.close()
         self.writer.stop(deadline)
         self.tasks.stop(deadline)
         self._keep_recall_log.flush(deadline)

@@ -59,8 +59,8 @@ Task = Callable[[], float]
 class Tasks(Service):
     """Runs tasks in turn; a task that fails runs again later and does not delay the others."""
 
-    def __init__(self, tasks: Mapping[str, Task], *, database: str = "") -> None:
-        super().__init__("hermes-pgvector-tasks", database=database, first_wait=0.25)
+    def __init__(self, tasks: Mapping[str, Task], *, database: str = "", home: str | None = None) -> None:
+        super().__init__("hermes-pgvector-tasks", database=database, home=home, first_wait=0.25)
         self._tasks = tasks
         self._failures: dict[str, int] = {}
         self._not_before: dict[str, float] = {}

@@ -92,6 +92,7 @@ class Writer(Service):
         settings: Settings,
         *,
         database: str = "",
+        home: str | None = None,
         home_id: str,
         undone: UndoneTurns,
         on_stored: Callable[[], None],
@@ -99,7 +100,7 @@ class Writer(Service):
         heal_schema: Callable[[], bool] = lambda: False,
         meters: Meters | None = None,
     ) -> None:
-        super().__init__("hermes-pgvector-writer", database=database, first_wait=0.05)
+        super().__init__("hermes-pgvector-writer", database=database, home=home, first_wait=0.05)
         self._journal = journal
         self._pool = pool
         self._home_id = home_id
