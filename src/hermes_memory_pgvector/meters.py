@@ -8,52 +8,38 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from hermes_memory_pgvector.fork import renew_after_fork
 
 SEPARATOR: Final = "|"
+"""Between a counter's name and what its numbers are told apart by."""
 
+BATCHES: Final = "batches"
+"""Transactions that stored records of the journal."""
+RECORDS: Final = "records_stored"
+DEAD_LETTERS: Final = "dead_letters"
+"""Records that Postgres rejected and that are kept."""
+REFUSED: Final = "refused_writes"
+"""Writes the journal had no room for, by what they are: a turn or a memory."""
+RECOVERED: Final = "refused_writes_recovered"
+LOST: Final = "refused_writes_lost"
+FAILED_HOOKS: Final = "failed_hooks"
+EMBEDDING_FAILURES: Final = "embedding_failures"
+"""By what was embedded: a question or rows."""
+EMBEDDED_ROWS: Final = "embedded_rows"
+RECALLS: Final = "recalls"
+"""Questions to the memory, by who asked: prefetch or a tool. So are the next three."""
+HITS: Final = "recall_hits"
+DEGRADED_RECALLS: Final = "degraded_recalls"
+"""Answers that had to do without something, such as vectors."""
+FAILED_RECALLS: Final = "failed_recalls"
+BREAKS: Final = "breaker_openings"
+"""Outages that a breaker has seen begin, by the breaker's name."""
 
-@dataclass(frozen=True, slots=True)
-class Meter:
-    """One thing that is counted."""
-
-    name: str
-    """As it is exported, without the prefix and the suffix that the format asks for."""
-    help: str
-    label: str = ""
-    """What its numbers are told apart by; empty when by nothing."""
-    values: tuple[str, ...] = ()
-    """What may stand there: few words, known beforehand."""
-
-
-BATCHES = Meter("batches", "Transactions that stored records of the journal.")
-RECORDS = Meter("records_stored", "Records of the journal that were stored.")
-DEAD_LETTERS = Meter("dead_letters", "Records that Postgres rejected and that are kept as dead letters.")
-REFUSED = Meter("refused_writes", "Writes the journal had no room for, by what they are.", "kind",
-                ("turn", "memory"))  # fmt: skip
-RECOVERED = Meter("refused_writes_recovered", "Refused writes that were recovered.")
-LOST = Meter("refused_writes_lost", "Refused writes that were found nowhere again.")
-FAILED_HOOKS = Meter("failed_hooks", "Hook calls that failed; the agent went on without the memory.")
-EMBEDDING_FAILURES = Meter(
-    "embedding_failures", "Embeddings that failed, by what was embedded.", "what", ("question", "rows")
-)
-EMBEDDED_ROWS = Meter("embedded_rows", "Rows that got their vector.")
-CALLERS = ("prefetch", "tool")
-RECALLS = Meter("recalls", "Questions to the memory, by who asked.", "caller", CALLERS)
-HITS = Meter("recall_hits", "Hits that were given, by who asked.", "caller", CALLERS)
-DEGRADED_RECALLS = Meter(
-    "degraded_recalls", "Answers that had to do without something, such as vectors.", "caller", CALLERS
-)
-FAILED_RECALLS = Meter("failed_recalls", "Questions that got no answer, by who asked.", "caller", CALLERS)
-BREAKERS = ("database writes", "database reads", "embedding of new rows", "embedding of questions")
-BREAKS = Meter("breaker_openings", "Outages that a breaker has seen begin, by breaker.", "breaker", BREAKERS)
-
+TOLD_APART: Final = (REFUSED, EMBEDDING_FAILURES, RECALLS, HITS, DEGRADED_RECALLS, FAILED_RECALLS, BREAKS)
 METERS: Final = (
-    BATCHES, RECORDS, DEAD_LETTERS, REFUSED, RECOVERED, LOST, FAILED_HOOKS,
-    EMBEDDING_FAILURES, EMBEDDED_ROWS, RECALLS, HITS, DEGRADED_RECALLS, FAILED_RECALLS, BREAKS,
+    BATCHES, RECORDS, DEAD_LETTERS, RECOVERED, LOST, FAILED_HOOKS, EMBEDDED_ROWS, *TOLD_APART,
 )  # fmt: skip
 
 
@@ -64,10 +50,10 @@ class Meters:
         self.after_fork_in_child()
         renew_after_fork(self)
 
-    def count(self, meter: Meter, amount: float = 1, of: str = "") -> None:
-        """So many more; `of` is the label's value."""
+    def count(self, meter: str, amount: float = 1, of: str = "") -> None:
+        """So many more; `of` is what they are told apart by."""
         with self._lock:
-            self._totals[f"{meter.name}{SEPARATOR}{of}" if of else meter.name] += amount
+            self._totals[f"{meter}{SEPARATOR}{of}" if of else meter] += amount
 
     def totals(self) -> Mapping[str, float]:
         """All numbers so far, by name and label."""

@@ -5,13 +5,7 @@ from __future__ import annotations
 import os
 import threading
 
-from hermes_memory_pgvector.meters import (
-    BATCHES,
-    METERS,
-    RECALLS,
-    SEPARATOR,
-    Meters,
-)
+from hermes_memory_pgvector.meters import BATCHES, RECALLS, Meters
 
 
 def test_threads_lose_no_count() -> None:
@@ -41,11 +35,3 @@ def test_a_forked_child_counts_from_zero() -> None:
             os._exit(0 if meters.totals() == {"batches": 3} else 1)
     assert os.waitpid(pid, 0)[1] == 0
     assert meters.totals() == {"batches": 1}
-
-
-def test_every_meter_can_be_told() -> None:
-    assert len({meter.name for meter in METERS}) == len(METERS)
-    for meter in METERS:
-        assert bool(meter.label) == bool(meter.values), meter.name
-        assert SEPARATOR not in "".join((meter.name, *meter.values))
-        assert meter.help.endswith(".")

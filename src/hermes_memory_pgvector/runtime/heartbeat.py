@@ -85,7 +85,7 @@ class Heartbeat:
     def end(self, deadline: Deadline) -> None:
         """The process is about to end: tell it if the database has heard of it, or if it has stored something."""
         counters = self._counters()
-        if self._status.is_away or deadline.is_over or not (self._life.is_known or BATCHES.name in counters):
+        if self._status.is_away or deadline.is_over or not (self._life.is_known or BATCHES in counters):
             return
         with contextlib.suppress(MemoryPluginError):
             self._tell(counters, deadline.earlier(DATABASE_SECONDS), is_ended=True)

@@ -113,11 +113,11 @@ class Status:
         """What the parts count for themselves, by the names that meters have."""
         refused = self._recorder
         return {
-            f"{REFUSED.name}{SEPARATOR}turn": refused.turns,
-            f"{REFUSED.name}{SEPARATOR}memory": refused.memories,
-            RECOVERED.name: refused.recovered,
-            LOST.name: refused.lost,
-            FAILED_HOOKS.name: hook_guard.failures.count,
+            f"{REFUSED}{SEPARATOR}turn": refused.turns,
+            f"{REFUSED}{SEPARATOR}memory": refused.memories,
+            RECOVERED: refused.recovered,
+            LOST: refused.lost,
+            FAILED_HOOKS: hook_guard.failures.count,
         }
 
     @property
