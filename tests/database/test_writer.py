@@ -309,27 +309,6 @@ def test_journals_that_have_arrived_are_not_asked_for_again_and_again(make: Call
     assert rig.pool.uses - before <= 1
 
 
-@pytest.mark.large
-def test_hundreds_of_dead_journals_cost_little_to_drain_and_nothing_to_keep(
-    make: Callable[..., Rig], stored: Stored, tmp_path: Path
-) -> None:
-    """Every one-shot run that ends before its writes arrive leaves a journal with one record."""
-    for number in range(500):
-        leave_journal(tmp_path / "journal", turn(number))
-    rig = make()
-    began = time.process_time()
-    while rig.writer.run_once() == 0.0:
-        pass
-    drained = time.process_time()
-    assert numbers(stored) == list(range(500))
-    assert drained - began < 10
-    for _ in range(10):
-        rig.writer._visited_at = rig.writer._checked_at = 0.0
-        rig.writer.run_once()
-    assert time.process_time() - drained < 3
-    assert rig.pool.uses < 60
-
-
 def test_one_bad_record_among_many_dead_journals_costs_no_good_one(
     make: Callable[..., Rig], stored: Stored, tmp_path: Path
 ) -> None:

@@ -52,27 +52,6 @@ def test_refused_turns_are_stored_in_their_order_and_nothing_overtakes_them(home
     assert home.engine.recorder.waiting == 0
 
 
-def test_no_refused_operation_is_dropped(home: AgentHome, disk: Disk) -> None:
-    home.settings["bulk_sync_on_init"] = False
-    agent = home.provider()
-    disk.error = errno.ENOSPC
-    wanted = [f"fact {number}" for number in range(2_300)]
-    for fact in wanted:
-        agent.on_memory_write("add", "memory", fact, metadata={})
-    disk.error = 0
-    wait_until(lambda: home.stored.count("memory_entries") >= len(wanted) or None, seconds=60)
-    assert sorted(text for _, text in home.stored.memories("marketing")) == sorted(wanted)
-
-
-def test_a_refused_delegation_is_recovered(home: AgentHome, disk: Disk) -> None:
-    agent = home.provider()
-    disk.error = errno.ENOSPC
-    agent.on_delegation("Count the barrels", "There are 44", child_session_id="c1")
-    disk.error = 0
-    wait_until(lambda: texts(home))
-    assert texts(home) == ["Delegated: Count the barrels\nResult: There are 44"]
-
-
 def test_what_finds_no_room_in_memory_is_counted(home: AgentHome, disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorder, "MAX_CHARS", 20_000)
     home.settings["bulk_sync_on_init"] = False

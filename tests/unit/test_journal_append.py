@@ -87,16 +87,6 @@ def abandon(journal: Journal) -> None:
 
 
 class TestAppending:
-    def test_positions_are_those_of_the_bytes(self, make: Callable[..., Journal]) -> None:
-        journal = make()
-        assert journal.end == 0
-        for n in range(100):
-            journal.append(b"%d" % n)
-        found = drain(journal, journal.writer)
-        assert payloads(found) == [b"%d" % n for n in range(100)]
-        assert [record.start for record in found] == [FIRST_POSITION, *(record.end for record in found[:-1])]
-        assert (journal.end, journal.appended) == (found[-1].end, 100)
-
     @pytest.mark.parametrize("size", [0, 1, 1024, 65_536 - HEADER_BYTES, 65_536, 300_000])
     @pytest.mark.parametrize("mode", ["process", "batch", "always"])
     def test_any_size_comes_back_in_every_mode(self, make: Callable[..., Journal], size: int, mode: SyncMode) -> None:
@@ -230,17 +220,6 @@ class TestAppending:
 
 
 class TestRotation:
-    def test_the_helper_rotates_and_reading_crosses_segments(
-        self, make: Callable[..., Journal], directory: Path
-    ) -> None:
-        journal = make(segment_bytes=2000)
-        for n in range(200):
-            journal.append(b"%03d" % n * 20)
-            if n % 20 == 0:
-                wait_until(lambda: not journal._appender.wants_rotation)
-        assert len(segments(directory, journal.writer)) >= 5
-        assert payloads(drain(journal, journal.writer)) == [b"%03d" % n * 20 for n in range(200)]
-
     def test_appends_go_on_past_the_limit_while_no_new_segment_can_be_made(
         self, make: Callable[..., Journal], monkeypatch: pytest.MonkeyPatch, directory: Path
     ) -> None:
@@ -296,16 +275,6 @@ class TestReading:
         assert read(after[5], 100, MIB) == []
         assert read(after[5] + MIB, 100, MIB) == []
 
-    def test_reading_may_go_back(self, make: Callable[..., Journal], directory: Path) -> None:
-        journal = make()
-        for n in range(30):
-            journal.append(b"%d" % n)
-            if n % 10 == 9:
-                seal(journal, directory)
-        assert len(drain(journal, journal.writer)) == 30
-        after = marks(journal, journal.writer)
-        assert payloads(drain(journal, journal.writer, after[14])) == [b"%d" % n for n in range(14, 30)]
-
     def test_depth_counts_records_bytes_and_age(
         self, make: Callable[..., Journal], directory: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -356,19 +325,6 @@ class TestBound:
         assert journal.stats().waiting_bytes == 0
         journal.append(b"x")
 
-    def test_room_is_counted_right_after_the_last_read_segment_is_gone(
-        self, make: Callable[..., Journal], directory: Path
-    ) -> None:
-        journal = make(keep_seconds=0.0)
-        journal.append(b"x" * 68)
-        assert len(drain(journal, journal.writer)) == 1
-        seal(journal, directory)
-        mark = journal.end
-        journal.retire(journal.writer, mark)
-        journal.append(b"x" * 68)
-        journal.retire(journal.writer, mark)
-        assert journal.stats().waiting_bytes == 68 + HEADER_BYTES
-
     @pytest.mark.slow
     def test_other_writers_count_until_they_are_drained(self, make: Callable[..., Journal]) -> None:
         dead = make()
@@ -398,20 +354,6 @@ class TestRetention:
         journal.retire(journal.writer, journal.end)
         assert len(segments(directory, journal.writer)) == 4
         assert len(drain(journal, journal.writer)) == 30
-
-    def test_they_go_when_the_time_is_over_and_only_if_covered(
-        self, make: Callable[..., Journal], directory: Path
-    ) -> None:
-        journal = make(keep_seconds=0.0)
-        self.fill(journal, directory)
-        after, end = marks(journal, journal.writer), journal.end
-        journal.retire(journal.writer, after[19])
-        assert [path.suffix for path in segments(directory, journal.writer)] == [".00000002", ".00000003", ".00000004"]
-        assert len(drain(journal, journal.writer, after[19])) == 11
-        journal.retire(journal.writer, end)
-        assert [path.suffix for path in segments(directory, journal.writer)] == [".00000004"]
-        journal.append(b"next")
-        assert payloads(drain(journal, journal.writer, end)) == [b"next"]
 
     def test_the_oldest_go_when_too_many_bytes_are_kept(self, make: Callable[..., Journal], directory: Path) -> None:
         journal = make(keep_seconds=3600.0, keep_bytes=2 * 10 * (100 + HEADER_BYTES))
@@ -497,29 +439,6 @@ class TestRetention:
 
 
 class TestAdoption:
-    def test_a_living_writer_cannot_be_adopted_and_a_dead_one_can(self, make: Callable[..., Journal]) -> None:
-        first, second = make(), make()
-        first.append(b"one")
-        assert second.adopt(first.writer) is None
-        abandon(first)
-        adoption = second.adopt(first.writer)
-        assert adoption is not None
-        assert second.adopt(first.writer) is adoption
-        assert make().adopt(first.writer) is None
-        assert [record.payload for record in drain(second, first.writer)] == [b"one"]
-        adoption.release()
-        adoption.release()
-        third = make()
-        with third.adopt(first.writer) or pytest.fail("not adopted"):
-            assert len(drain(third, first.writer)) == 1
-
-    def test_the_own_writer_needs_no_lock(self, make: Callable[..., Journal]) -> None:
-        journal = make()
-        with journal.adopt(journal.writer) or pytest.fail("not adopted"):
-            journal.append(b"x")
-        journal.append(b"y")
-        assert len(drain(journal, journal.writer)) == 2
-
     def test_a_copied_directory_is_readable_with_and_without_lock_files(
         self, make: Callable[..., Journal], directory: Path, tmp_path: Path
     ) -> None:
@@ -535,23 +454,16 @@ class TestAdoption:
                 assert [record.payload for record in drain(journal, living.writer)] == [b"0", b"1", b"2", b"3", b"4"]
             journal.close(Deadline.after(5))
 
+    @pytest.mark.parametrize("answer", [True, None], ids=["locks that do not exclude", "no locks"])
     def test_nothing_is_adopted_where_locks_do_not_exclude(
-        self, make: Callable[..., Journal], monkeypatch: pytest.MonkeyPatch
+        self, make: Callable[..., Journal], monkeypatch: pytest.MonkeyPatch, answer: bool | None
     ) -> None:
-        monkeypatch.setattr("hermes_memory_pgvector.journal.lock._try_exclusive", lambda fd: True)
+        monkeypatch.setattr("hermes_memory_pgvector.journal.lock._try_exclusive", lambda fd: answer)
         dead, journal = make(), make()
         dead.append(b"x")
         abandon(dead)
         assert journal.stats().locks_work is False
         assert journal.adopt(dead.writer) is None
-
-    def test_a_system_without_locks_is_told(
-        self, make: Callable[..., Journal], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("hermes_memory_pgvector.journal.lock._try_exclusive", lambda fd: None)
-        journal = make()
-        journal.append(b"x")
-        assert journal.stats().locks_work is False
 
     def test_a_journal_that_was_never_used_leaves_nothing(self, make: Callable[..., Journal], directory: Path) -> None:
         make().close(Deadline.after(5))
@@ -590,19 +502,6 @@ class TestDamage:
         assert [path.name for path in directory.glob(f"{dead.writer}*")] == [f"{dead.writer}.00000001.damaged"]
         assert journal.stats().damaged_segments == 1
         assert "payload" not in caplog.text
-
-    def test_damage_in_the_own_file_does_not_stop_what_follows(
-        self, make: Callable[..., Journal], directory: Path
-    ) -> None:
-        journal = make()
-        for n in range(10):
-            journal.append(b"payload %d" % n)
-        path = segments(directory, journal.writer)[0]
-        with path.open("r+b") as file:
-            file.seek(path.read_bytes().index(b"payload 4"))
-            file.write(b"pAyload 4")
-        journal.append(b"payload 10")
-        assert payloads(drain(journal, journal.writer)) == [b"payload %d" % n for n in range(11) if n != 4]
 
     def test_a_lost_segment_and_a_lost_tail_do_not_stop_the_rest(
         self, make: Callable[..., Journal], directory: Path

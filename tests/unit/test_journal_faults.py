@@ -118,63 +118,6 @@ def test_a_limit_on_file_size_moves_on_to_a_new_segment(tmp_path: Path) -> None:
     assert int(str(answer["segments"])) >= 3
 
 
-FULL_DISK = """
-import json, os, sys
-from pathlib import Path
-from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import JournalError
-from hermes_memory_pgvector.journal import Journal
-mount = Path(sys.argv[1])
-journal = Journal(mount / "journal", max_bytes=1 << 30, sync="batch")
-journal.open()
-ballast = mount / "ballast"
-ballast.write_bytes(b"b" * 128 * 1024)
-acknowledged, reasons = [], []
-for n in range(2000):
-    try:
-        journal.append(b"x" * 1000)
-        acknowledged.append(journal.appended)
-    except JournalError as error:
-        reasons.append(str(error).rsplit(" ", 1)[-1])
-        if len(reasons) == 20:
-            break
-ballast.unlink()
-after_space = []
-for _ in range(20):
-    journal.append(b"y" * 1000)
-    after_space.append(journal.appended)
-seqs, after = [], 0
-while batch := journal.read(journal.writer, after, max_records=100, max_bytes=1 << 20):
-    seqs += range(len(seqs) + 1, len(seqs) + 1 + len(batch))
-    after = batch[-1].end
-stats = journal.stats()
-journal.close(Deadline.after(5))
-print(json.dumps({"acknowledged": acknowledged + after_space, "read": seqs, "reasons": sorted(set(reasons)),
-                  "damaged": stats.damaged_segments}))
-"""
-
-
-def test_a_full_disk_refuses_and_the_first_append_after_it_works(tmp_path: Path) -> None:
-    """A real file system without room: a tmpfs of half a megabyte, in a mount namespace of its own."""
-    mount = tmp_path / "small"
-    mount.mkdir()
-    prepare = 'mount -t tmpfs -o size=512k none "$0" && exec "$@"'
-    command = ["unshare", "--mount", "--map-root-user", "sh", "-c", prepare, str(mount)]
-    done = subprocess.run(
-        [*command, sys.executable, "-c", FULL_DISK, str(mount)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout)
-    assert answer["reasons"] == ["ENOSPC"]
-    assert answer["acknowledged"] == answer["read"] == list(range(1, len(answer["read"]) + 1))
-    assert len(answer["read"]) > 100
-    assert answer["damaged"] == 0
-
-
 def test_a_short_write_is_completed_when_the_rest_fits(
     make: Callable[..., Journal], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
-import signal
 import subprocess
 import sys
 import threading
@@ -49,49 +47,6 @@ def drain(journal: Journal, writer: str) -> dict[int, bytes]:
             return found
         found.update(enumerate((record.payload for record in records), start=len(found) + 1))
         after = records[-1].end
-
-
-@pytest.mark.slow
-def test_every_acknowledged_record_survives_kill_minus_nine(tmp_path: Path) -> None:
-    acknowledged: dict[str, int] = {}
-    chance = random.Random(7)
-    for _ in range(10):
-        child = start_writer(tmp_path, limit=1_000_000)
-        assert child.stdout is not None
-        writer = child.stdout.readline().strip()
-        for _ in range(chance.randrange(1, 3000)):
-            last = child.stdout.readline()
-        child.send_signal(signal.SIGKILL)
-        rest = child.stdout.read().split()
-        child.wait(10)
-        child.stdout.close()
-        acknowledged[writer] = max(int(last), *map(int, rest)) if rest else int(last)
-    journal = Journal(tmp_path, max_bytes=1 << 30)
-    journal.open()
-    assert set(journal.writers()) == {journal.writer, *acknowledged}
-    for writer, last_seq in acknowledged.items():
-        with journal.adopt(writer) or pytest.fail("the dead writer was not adopted"):
-            found = drain(journal, writer)
-        assert sorted(found) == list(range(1, len(found) + 1))
-        assert last_seq <= len(found) <= last_seq + 1
-        expected = b"record %d of " + writer.encode() + b"." * 400
-        assert all(payload == expected % seq for seq, payload in found.items())
-    assert journal.stats().damaged_segments == 0
-    journal.close(Deadline.after(5))
-
-
-def test_a_process_that_leaves_by_os_exit_loses_nothing(tmp_path: Path) -> None:
-    child = start_writer(tmp_path, 500, 20_000, "os._exit")
-    assert child.stdout is not None
-    writer = child.stdout.readline().strip()
-    assert len(child.stdout.read().split()) == 500
-    assert child.wait(10) == 0
-    child.stdout.close()
-    journal = Journal(tmp_path, max_bytes=MIB)
-    journal.open()
-    with journal.adopt(writer) or pytest.fail("not adopted"):
-        assert len(drain(journal, writer)) == 500
-    journal.close(Deadline.after(5))
 
 
 @pytest.mark.slow
