@@ -46,29 +46,23 @@ class Batch:
         self._memories: list[Placed] = []
         self._distrusted: list[DistrustMemories] = []
 
-    @property
-    def size(self) -> int:
-        """How many items wait to be stored."""
-        return len(self._turns) + len(self._memories) + len(self._distrusted)
-
-    def add(self, writer: str, seq: int, items: list[WriteItem], first_part: int = 0) -> None:
-        """Take the items of one record."""
-        for part, item in enumerate(items, start=first_part):
-            match item:
-                case AddTurn():
-                    if turns.key_of(item) in self._keys:
-                        self._store_turns()
-                    self._keys.add(turns.key_of(item))
-                    self._turns.append(item)
-                case AddMemory() | ReplaceMemory() | RemoveMemory():
-                    self._memories.append(Placed(item, writer, seq, part))
-                case UndoTurns():
+    def add(self, item: WriteItem, writer: str, seq: int, part: int) -> None:
+        """Take an item; the rest says where it comes from."""
+        match item:
+            case AddTurn():
+                if turns.key_of(item) in self._keys:
                     self._store_turns()
-                    self._undone.take_back(self._connection, item)
-                case DistrustMemories():
-                    self._distrusted.append(item)
-                case _:
-                    assert_never(item)
+                self._keys.add(turns.key_of(item))
+                self._turns.append(item)
+            case AddMemory() | ReplaceMemory() | RemoveMemory():
+                self._memories.append(Placed(item, writer, seq, part))
+            case UndoTurns():
+                self._store_turns()
+                self._undone.take_back(self._connection, item)
+            case DistrustMemories():
+                self._distrusted.append(item)
+            case _:
+                assert_never(item)
 
     def store(self) -> None:
         """Store the items."""

@@ -111,7 +111,7 @@ class Writer(Service):
         self._heal_schema = heal_schema
         self._meters = meters or Meters()
         self.breaker = Breaker("database writes", threshold=1, on_open=self._outage_begins, on_close=self._outage_ends)
-        self._intake = Intake(journal, pool, settings, undone)
+        self._intake = Intake(journal, settings, undone)
         self._progress = Progress(journal)
         self.away: dict[int, Breaker] = {}
         """The buckets that have failed, each with what keeps us from trying it all the time."""
@@ -391,13 +391,14 @@ class Writer(Service):
         end = self._journal.end if writer == self._journal.writer else 0
         self._intake.begin()
         records = self._read(writer, after, self._most)
-        dealt = self._intake.deal(records, count)
-        if not any(bucket in concerned for _, concerned in dealt):
+        looked = self._intake.look(records, count)
+        if not any(bucket in each.buckets for each in looked):
             self._note_newer(writer)
-            self._progress.pass_by(writer, bucket, dealt[-1][0].end if dealt else after if records else max(after, end))
+            passed = looked[-1].record.end if looked else after if records else max(after, end)
+            self._progress.pass_by(writer, bucket, passed)
             if away is not None:
                 away.released()
-            return len(dealt)
+            return len(looked)
         try:
             stored = self._store_next(writer, bucket)
             if away is not None:
