@@ -6,6 +6,7 @@ files it stood in are gone.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from hermes_memory_pgvector.deadline import Deadline
@@ -22,22 +23,22 @@ def request_path(directory: Path, writer: str) -> Path:
     return directory / f"{writer}.flush"
 
 
+@dataclass
 class EmptyJournal:
     """The task that looks for a request."""
 
-    def __init__(self, journal: Journal, writer: Writer) -> None:
-        self._journal = journal
-        self._writer = writer
+    journal: Journal
+    writer: Writer
 
     def run(self) -> float:
         """Do what is asked, if anything is."""
-        request = request_path(self._journal.directory, self._journal.writer)
+        request = request_path(self.journal.directory, self.journal.writer)
         if not request.exists():
             return LOOK_SECONDS
-        end = self._journal.end
-        sealed_below = self._journal.seal(Deadline.after(STEP_SECONDS))
-        if end and (sealed_below <= file_number(end) or not self._writer.flush(Deadline.after(STEP_SECONDS))):
+        end = self.journal.end
+        sealed_below = self.journal.seal(Deadline.after(STEP_SECONDS))
+        if end and (sealed_below <= file_number(end) or not self.writer.flush(Deadline.after(STEP_SECONDS))):
             return AGAIN_SECONDS
-        self._journal.retire(self._journal.writer, self._writer.mark, at_once=True)
+        self.journal.retire(self.journal.writer, self.writer.mark, at_once=True)
         request.unlink(missing_ok=True)
         return LOOK_SECONDS

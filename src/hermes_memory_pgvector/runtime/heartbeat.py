@@ -42,38 +42,32 @@ class Life:
     """Whether the database has heard of it."""
 
 
+@dataclass
 class Heartbeat:
     """The task that tells it."""
 
-    def __init__(
-        self,
-        life: Life,
-        pool: Pool,
-        home: Path,
-        home_id: str,
-        status: Status,
-        has_met: Callable[[], bool],
-    ) -> None:
-        """`has_met`: whether it has written or read anything yet; before that the database may not be ours."""
-        self._life = life
-        self._pool = pool
-        self._home = home
-        self._home_id = home_id
-        self._status = status
-        self._has_met = has_met
-        self._due_at = life.started + FIRST_SECONDS
-        self._told: tuple[object, ...] = ()
-        self._told_at = 0.0
+    life: Life
+    pool: Pool
+    home: Path
+    home_id: str
+    status: Status
+    has_met: Callable[[], bool]
+    """Whether it has written or read anything yet; before that the database may not be ours."""
+    _told: tuple[object, ...] = field(default=(), init=False)
+    _told_at: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        self._due_at = self.life.started + FIRST_SECONDS
 
     def run(self) -> float:
         """Tell it if that is due."""
         now = time.monotonic()
         if now < self._due_at:
             return self._due_at - now
-        if self._status.is_away or not self._has_met():
+        if self.status.is_away or not self.has_met():
             return LOOK_SECONDS
         counters = self._counters()
-        trouble = self._status.state()["trouble"]
+        trouble = self.status.state()["trouble"]
         if (counters, trouble) == self._told and now - self._told_at < QUIET_SECONDS:
             self._due_at = now + LOOK_SECONDS
             return LOOK_SECONDS
@@ -85,30 +79,30 @@ class Heartbeat:
     def end(self, deadline: Deadline) -> None:
         """The process is about to end: tell it if the database has heard of it, or if it has stored something."""
         counters = self._counters()
-        if self._status.is_away or deadline.is_over or not (self._life.is_known or BATCHES in counters):
+        if self.status.is_away or deadline.is_over or not (self.life.is_known or BATCHES in counters):
             return
         with contextlib.suppress(MemoryPluginError):
             self._tell(counters, deadline.earlier(DATABASE_SECONDS), is_ended=True)
 
     def _counters(self) -> dict[str, float]:
-        found = {**self._life.meters.totals(), **self._status.counters()}
+        found = {**self.life.meters.totals(), **self.status.counters()}
         return {name: value for name, value in found.items() if value}
 
     def _tell(self, counters: Mapping[str, float], deadline: Deadline, *, is_ended: bool = False) -> None:
-        life = self._life
+        life = self.life
         process = processes.Process(
             id=life.id,
-            home_id=self._home_id,
+            home_id=self.home_id,
             host=machine.host_name() or "this machine",
             pid=os.getpid(),
             command=command(),
             version=__version__,
         )
-        with self._pool.transaction(deadline) as connection:
+        with self.pool.transaction(deadline) as connection:
             processes.beat(
                 connection,
                 process,
-                {"home": str(self._home), **self._status.state(), "counters": counters},
+                {"home": str(self.home), **self.status.state(), "counters": counters},
                 age=time.monotonic() - life.started,
                 silent_seconds=QUIET_SECONDS + GRACE_SECONDS,
                 is_ended=is_ended,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Collection
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from hermes_memory_pgvector.config.settings import Settings
@@ -69,28 +70,26 @@ def _expire_memories(connection: Connection, rules: Rules, cut: datetime, home_i
     return len(due)
 
 
+@dataclass
 class Sweep:
     """The task that does it in the background."""
 
-    def __init__(
-        self, pool: Pool, writer: Writer, settings: Settings, home_id: str, former: Collection[str] = ()
-    ) -> None:
-        self._pool = pool
-        self._writer = writer
-        self._settings = settings
-        self._home_id = home_id
-        self._former = tuple(former)
-        self._due_at = time.monotonic() + FIRST_SECONDS
+    pool: Pool
+    writer: Writer
+    settings: Settings
+    home_id: str
+    former: Collection[str] = ()
+    _due_at: float = field(default_factory=lambda: time.monotonic() + FIRST_SECONDS, init=False)
 
     def run(self) -> float:
         """Delete a little, if anything is due."""
-        rules = Rules.of(self._settings, datetime.now(UTC)).of_home(self._home_id, self._writer.themes, self._former)
+        rules = Rules.of(self.settings, datetime.now(UTC)).of_home(self.home_id, self.writer.themes, self.former)
         remaining = self._due_at - time.monotonic()
-        if rules.is_empty or remaining > 0 or self._writer.breaker.is_open:
+        if rules.is_empty or remaining > 0 or self.writer.breaker.is_open:
             return IDLE_SECONDS if rules.is_empty else max(1.0, remaining)
         pause = BUSY_SECONDS
         for _ in range(ROUNDS):
-            expired = sweep_once(self._pool, rules, self._home_id)
+            expired = sweep_once(self.pool, rules, self.home_id)
             if expired is None or not expired.total():
                 pause = IDLE_SECONDS
                 break

@@ -9,6 +9,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -114,15 +115,15 @@ class Tasks(Service):
         logger.debug("task %s failed and runs again in %.1f s: %s", name, pause, error)
 
 
+@dataclass
 class WatchConfiguration:
     """Has the engine replaced when its configuration changes."""
 
-    def __init__(self, home: Path, check: Callable[[], object]) -> None:
-        self._home = home
-        self._check = check
-        self._seen: tuple[files.Signature | None, ...] = ()
-        self._changed_at = 0.0
-        self._read_at = 0.0
+    home: Path
+    check: Callable[[], object]
+    _seen: tuple[files.Signature | None, ...] = field(default=(), init=False)
+    _changed_at: float = field(default=0.0, init=False)
+    _read_at: float = field(default=0.0, init=False)
 
     def run(self) -> float:
         """Read the configuration when its files change, for a while after that, and otherwise now and then.
@@ -130,12 +131,12 @@ class WatchConfiguration:
         A file that has just changed may be half written, or not believed yet; variables change without a file.
         """
         now = time.monotonic()
-        seen = tuple(map(files.signature, settings_file.sources(self._home)))
+        seen = tuple(map(files.signature, settings_file.sources(self.home)))
         if seen != self._seen:
             self._seen, self._changed_at = seen, now
         if now - self._changed_at < SETTLING_SECONDS or now - self._read_at >= REREAD_SECONDS:
             self._read_at = now
-            self._check()
+            self.check()
         return CONFIGURATION_SECONDS
 
 
@@ -154,56 +155,49 @@ class WarmUp:
         return NEVER_AGAIN_SECONDS
 
 
+@dataclass
 class MirrorFiles:
     """Brings rows in line with MEMORY.md and USER.md."""
 
-    def __init__(
-        self,
-        mirror: Mirror,
-        writer: Writer,
-        *,
-        on_changed: Callable[[], None],
-        is_wanted: bool,
-        theme: Callable[[], str | None],
-    ) -> None:
-        """`theme` is where new entries belong; nothing is compared before it is known."""
-        self._theme = theme
-        self._mirror = mirror
-        self._writer = writer
-        self._on_changed = on_changed
-        self._is_wanted = is_wanted
+    mirror: Mirror
+    writer: Writer
+    _: KW_ONLY
+    on_changed: Callable[[], None]
+    is_wanted: bool
+    theme: Callable[[], str | None]
+    """Where new entries belong; nothing is compared before it is known."""
 
     def run(self) -> float:
         """Compare the files with the rows if either has changed."""
-        theme = self._theme()
-        if not self._is_wanted or theme is None or not self._mirror.is_due():
+        theme = self.theme()
+        if not self.is_wanted or theme is None or not self.mirror.is_due():
             return FILES_SECONDS
-        if self._writer.breaker.is_open:
+        if self.writer.breaker.is_open:
             return IDLE_SECONDS
-        before = self._mirror.changes_made
-        pause = self._mirror.run(theme, lambda: self._writer.has_delivered)
-        if self._mirror.changes_made != before:
-            self._on_changed()
+        before = self.mirror.changes_made
+        pause = self.mirror.run(theme, lambda: self.writer.has_delivered)
+        if self.mirror.changes_made != before:
+            self.on_changed()
         return pause or FILES_SECONDS
 
 
+@dataclass
 class WatchUndo:
     """Looks what was taken back or brought back of the sessions that this process has stored turns of.
 
     Some hosts tell nobody of an undo, and the next turn of the session may be days away.
     """
 
-    def __init__(self, undone: UndoneTurns, pool: Pool, writer: Writer) -> None:
-        self._undone = undone
-        self._pool = pool
-        self._writer = writer
-        self._seen: dict[SessionName, Rewound] = {}
-        self._due_at = time.monotonic() + UNDO_SECONDS
+    undone: UndoneTurns
+    pool: Pool
+    writer: Writer
+    _seen: dict[SessionName, Rewound] = field(default_factory=dict, init=False)
+    _due_at: float = field(default_factory=lambda: time.monotonic() + UNDO_SECONDS, init=False)
 
     def run(self) -> float:
         """Look, once a minute."""
         now = time.monotonic()
-        if now < self._due_at or self._writer.breaker.is_open:
+        if now < self._due_at or self.writer.breaker.is_open:
             return max(1.0, self._due_at - now)
         self._due_at = now + UNDO_SECONDS
         self._look(Deadline.after(DATABASE_SECONDS))
@@ -211,38 +205,38 @@ class WatchUndo:
 
     def finish(self, deadline: Deadline) -> None:
         """Look once more: the process ends."""
-        if not self._writer.breaker.is_open and not deadline.is_over:
+        if not self.writer.breaker.is_open and not deadline.is_over:
             with contextlib.suppress(MemoryPluginError):
                 self._look(deadline)
 
     def _look(self, deadline: Deadline) -> None:
-        now = self._undone.rewound(self._undone.sessions)
+        now = self.undone.rewound(self.undone.sessions)
         changed = [name for name, rewound in now.items() if self._seen.get(name) != rewound]
         if changed:
-            with self._pool.transaction(deadline) as connection:
+            with self.pool.transaction(deadline) as connection:
                 for part in buckets.apart(connection, changed, lambda name: name[0]):
-                    self._undone.read(connection, part)
+                    self.undone.read(connection, part)
             self._seen = now
 
 
+@dataclass
 class ShortenHistory:
     """Takes what is older than `history_days` off the history of memories, a few themes at a time."""
 
-    def __init__(self, pool: Pool, writer: Writer, home_id: str, days: int) -> None:
-        self._pool = pool
-        self._writer = writer
-        self._home_id = home_id
-        self._days = days
-        self._due_at = time.monotonic() + STATISTICS_SECONDS
+    pool: Pool
+    writer: Writer
+    home_id: str
+    days: int
+    _due_at: float = field(default_factory=lambda: time.monotonic() + STATISTICS_SECONDS, init=False)
 
     def run(self) -> float:
         """Shorten what is due, now and then."""
         now = time.monotonic()
-        if not self._days or now < self._due_at or self._writer.breaker.is_open:
+        if not self.days or now < self._due_at or self.writer.breaker.is_open:
             return STATISTICS_SECONDS
         self._due_at = now + CHECK_SECONDS
-        before = datetime.now(UTC) - timedelta(days=self._days)
-        shortened = buckets.each(self._pool, Deadline.after(DATABASE_SECONDS), lambda each: self._shorten(each, before))
+        before = datetime.now(UTC) - timedelta(days=self.days)
+        shortened = buckets.each(self.pool, Deadline.after(DATABASE_SECONDS), lambda each: self._shorten(each, before))
         if HISTORY_THEMES in shortened.found.values():
             self._due_at = now + STATISTICS_SECONDS
         return STATISTICS_SECONDS
@@ -258,7 +252,7 @@ class ShortenHistory:
                 audit_log.insert(
                     connection,
                     actor="sweep",
-                    home_id=self._home_id,
+                    home_id=self.home_id,
                     action="expire history",
                     theme=theme,
                     subject=f"{target}, before {before:%Y-%m-%d}",
@@ -267,40 +261,40 @@ class ShortenHistory:
         return len(due)
 
 
+@dataclass
 class KeepRecallLog:
     """Stores what recall answered."""
 
-    def __init__(self, log: RecallLog, pool: Pool, breaker: Breaker) -> None:
-        self._log = log
-        self._pool = pool
-        self._breaker = breaker
+    log: RecallLog
+    pool: Pool
+    breaker: Breaker
 
     def run(self) -> float:
         """Store what waits; what cannot be stored waits on."""
-        if self._breaker.is_open:
+        if self.breaker.is_open:
             return IDLE_SECONDS
-        self._store(self._log.take(), Deadline.after(DATABASE_SECONDS))
+        self._store(self.log.take(), Deadline.after(DATABASE_SECONDS))
         return LOG_SECONDS
 
     def flush(self, deadline: Deadline) -> None:
         """Store all that waits, if that can be done in time: the process ends, or another engine takes over."""
-        if self._breaker.is_open or deadline.is_over:
+        if self.breaker.is_open or deadline.is_over:
             return
         with contextlib.suppress(MemoryPluginError):
-            self._store(self._log.take(), deadline)
+            self._store(self.log.take(), deadline)
 
     def _store(self, answers: Sequence[LoggedAnswer], deadline: Deadline) -> None:
         try:
             self._insert(answers, deadline)
         except MemoryPluginError:
-            self._log.give_back(answers)
+            self.log.give_back(answers)
             raise
 
     def _insert(self, answers: Sequence[LoggedAnswer], deadline: Deadline) -> None:
         if not answers:
             return
-        with self._pool.transaction(deadline) as connection:
-            told = self._log.without_made_up_themes(answers, theme_names(connection))
+        with self.pool.transaction(deadline) as connection:
+            told = self.log.without_made_up_themes(answers, theme_names(connection))
             for part in buckets.apart(connection, told, lambda each: each.theme):
                 recall_log.insert(connection, part)
 
