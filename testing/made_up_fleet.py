@@ -218,7 +218,7 @@ def fill(home: Path) -> None:
     now = datetime.now(UTC)
     engine, _ = engine_for(home)
     engine.record(list(items(now)), Urgency.TURN)
-    assert engine.flush(Deadline.after(SECONDS)), engine.writer.status().last_error
+    assert engine.flush(Deadline.after(SECONDS)), engine.writer.last_error
     with engine.pool.transaction(Deadline.after(SECONDS)) as connection:
         recall_log.insert(connection, answers(now))
     with engine.pool.transaction(Deadline.after(SECONDS)) as connection:

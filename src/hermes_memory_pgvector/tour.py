@@ -183,7 +183,7 @@ def _stored(home: Path) -> Notes:
     with progress.shown("stored") as step:
         engine, _ = engine_for(home, SETTINGS)
         if not engine.flush(Deadline.after(STORE_SECONDS)):
-            raise DatabaseUnavailable(engine.writer.status().last_error or "the vectors were not ready in time")
+            raise DatabaseUnavailable(engine.writer.last_error or "the vectors were not ready in time")
         step.said.append("in Postgres, and embedded")
     yield step.note
 

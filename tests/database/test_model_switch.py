@@ -62,10 +62,10 @@ def test_an_idle_process_picks_up_a_new_model(
         settings_file.save(tmp_path, {"embed_model": "another-model"})
         wait_until(lambda: old.settings.embed_model == "another-model")
         new, _ = engine_for(tmp_path)
-        wait_until(lambda: bool(new.backlog.status().problem))
+        wait_until(lambda: bool(new.backlog.problem))
         migrate.apply(database.owner_dsn, runtime_role=RUNTIME_ROLE, model=NewModel("another-model", DIM))
         wait_until(lambda: len(server.texts) >= asked_before + 2 and embedded(database.owner_dsn) == 2)
-        wait_until(lambda: not new.backlog.status().problem)
+        wait_until(lambda: not new.backlog.problem)
         close_all(Deadline.after(10))
     assert "migrate" not in caplog.text
 
@@ -92,7 +92,7 @@ def test_the_first_start_of_an_embedded_home_tells_nobody_to_migrate(
     try:
         with caplog.at_level(logging.WARNING):
             agent = chat(home)
-            wait_until(lambda: engine_for(home)[0].writer.status().stored > 0, seconds=60)
+            wait_until(lambda: engine_for(home)[0].writer.progress.stored > 0, seconds=60)
             assert "slow ferry" in agent.handle_tool_call("recall_conversation", {"query": "bicycles on the ferry"})
             close_all(Deadline.after(10))
     finally:

@@ -166,7 +166,7 @@ def test_a_bad_record_is_kept_aside_and_its_neighbours_arrive(
     letters = stored.rows("SELECT position, payload, reason FROM dead_letters")
     if letters:
         ((position, payload, reason),) = letters
-        assert (position, rig.writer.status().dead) == (place, 1)
+        assert (position, rig.writer.dead) == (place, 1)
         assert payload
         assert reason
         assert "kept as a dead letter" in caplog.text
@@ -201,7 +201,7 @@ def test_a_journal_with_a_newer_versions_record_is_left_to_that_version(
                 pass
     assert numbers(stored) == [1, 3, *range(10, 10 + others)]
     assert stored.count("dead_letters") == 0
-    assert rig.writer.status().for_newer == 1
+    assert rig.writer.for_newer
     assert caplog.text.count("newer version") == 1
     theirs = dead.journal.writer
     _, second, third = rig.journal.read(theirs, 0, max_records=9, max_bytes=MIB)
@@ -269,7 +269,7 @@ def test_an_outage_is_over_only_once_something_was_stored(
     with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
         owner.execute(f"ALTER DATABASE {database.name} SET default_transaction_read_only = on")
     rig.writer.start()
-    wait_until(lambda: rig.writer.status().breaker.failures >= 3)
+    wait_until(lambda: rig.writer.breaker.status().failures >= 3)
     assert [each.getMessage() for each in caplog.records if "again" in each.getMessage()] == []
     with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
         owner.execute("SET default_transaction_read_only = off")

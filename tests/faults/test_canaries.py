@@ -287,7 +287,7 @@ def test_a_database_that_refuses(life: Life, quiet: Callable[[], None], trouble:
 
     def is_noticed() -> bool:
         engine = life.engine
-        return engine.writer.breaker.is_open or engine.writer.status().dead > 0
+        return engine.writer.breaker.is_open or engine.writer.dead > 0
 
     wait_until(is_noticed)
     life.commands.call("doctor")

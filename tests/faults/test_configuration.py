@@ -292,7 +292,7 @@ def test_a_dsn_that_is_taken_out_holds_and_coming_back_delivers(home: Configured
     home.configure()
     home.say("Said after somebody took the dsn out.")
     wait_until(lambda: engine_for(home.path)[0].writer.breaker.is_open)
-    assert "hermes-pgvector up" in engine_for(home.path)[0].writer.status().last_error
+    assert "hermes-pgvector up" in engine_for(home.path)[0].writer.last_error
     assert not home.has_embedded
     home.configure(dsn=home.database.runtime_dsn)
     home.arrive("Said after somebody took the dsn out.")
@@ -309,7 +309,7 @@ def test_another_database_gets_nothing_until_the_operator_says_so(home: Configur
     home.configure(dsn=other.runtime_dsn)
     home.say("Said after an editor changed the dsn.")
     wait_until(lambda: engine_for(home.path)[0].writer.breaker.is_open)
-    reason = engine_for(home.path)[0].writer.status().last_error
+    reason = engine_for(home.path)[0].writer.last_error
     assert home.database.name in reason
     assert other.name in reason
     assert Stored(other.owner_dsn).count("conversations") == 0

@@ -107,7 +107,7 @@ def test_a_read_only_database_loses_nothing(home: AgentHome, server: FaultyServe
     server.admin(f"ALTER DATABASE {database.name} SET default_transaction_read_only = on")
     say(home, 1, 2)
     outage(home)
-    assert "25006" in home.engine.writer.status().last_error
+    assert "25006" in home.engine.writer.last_error
     server.admin(f"ALTER DATABASE {database.name} RESET default_transaction_read_only")
     server.admin(END_OURS)
     expect(home, 1, 2)
@@ -162,7 +162,7 @@ def test_a_changed_password_loses_nothing(home: AgentHome, server: FaultyServer,
         try:
             say(home, 1, 2)
             outage(home)
-            assert str(right) not in home.engine.writer.status().last_error
+            assert str(right) not in home.engine.writer.last_error
         finally:
             server.admin(f"ALTER ROLE {RUNTIME_ROLE} PASSWORD '{right}'")
         expect(home, 1, 2)

@@ -91,4 +91,4 @@ def test_what_the_standby_had_not_received_is_sent_again_and_told(
     record_property("committed turns the standby never had", stored - left)
     (sentence,) = [each.getMessage() for each in caplog.records if "has gone back" in each.getMessage()]
     assert "are gone" not in sentence
-    assert home.engine.writer.status().again > 0
+    assert home.engine.writer.progress.again > 0

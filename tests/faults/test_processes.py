@@ -161,7 +161,7 @@ def test_an_older_process_leaves_a_newer_ones_records_to_it(home: AgentHome, tmp
     assert code == 0
     say(home, 4, 5)
     expect(home, 4, 5)
-    wait_until(lambda: home.engine.writer.status().for_newer)
+    wait_until(lambda: home.engine.writer.for_newer)
     assert home.stored.count("dead_letters") == 0
     commands, here = Commands(tmp_path), ("--hermes-home", str(home.path), "--json")
     variables = {"HERMES_PGVECTOR_DSN": home.dsn}
@@ -174,7 +174,7 @@ def test_an_older_process_leaves_a_newer_ones_records_to_it(home: AgentHome, tmp
             child.kill()
     home.engine.writer._checked_at = 0.0
     home.engine.writer.wake()
-    wait_until(lambda: not home.engine.writer.status().for_newer)
+    wait_until(lambda: not home.engine.writer.for_newer)
     expect(home, 1, 2, 3, 4, 5, 6)
     assert home.stored.count("dead_letters") == 0
 

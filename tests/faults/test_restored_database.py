@@ -121,7 +121,7 @@ def test_what_the_journal_still_has_is_stored_again(
     (sentence,) = told(caplog)
     assert "50 are stored again" in sentence
     assert "gone," not in sentence.partition("again")[2]
-    assert (one.writer.status().again, one.writer.status().gone) == (50, 0)
+    assert (one.writer.progress.again, len(one.writer.progress.gone)) == (50, 0)
 
 
 @pytest.mark.parametrize("speaks_on", [False, True])
@@ -146,9 +146,9 @@ def test_what_is_nowhere_any_more_is_counted_and_told_once(
     (sentence,) = told(caplog)
     assert f"{len(kept)} are stored again" in sentence
     assert "kept no longer are gone" in sentence
-    assert (one.writer.status().again, one.writer.status().gone) == (len(kept), 1)
+    assert (one.writer.progress.again, len(one.writer.progress.gone)) == (len(kept), 1)
     # The writer is at rest again.
-    assert one.writer.status().waiting == 0
+    assert one.writer.progress.waiting == 0
     assert one.writer.run_once() > 0
 
 
@@ -170,11 +170,11 @@ def test_a_journal_of_which_nothing_is_left_does_not_keep_the_writer_busy(
         yesterday.restore()
         one.look()
         wait_until(lambda: told(caplog))
-    assert (one.writer.status().again, one.writer.status().gone) == (0, 1)
+    assert (one.writer.progress.again, len(one.writer.progress.gone)) == (0, 1)
 
     def has_nothing_to_do() -> bool:
         one.look()
-        return one.writer.status().waiting == 0
+        return one.writer.progress.waiting == 0
 
     wait_until(has_nothing_to_do)
     assert one.writer.run_once() > 0
@@ -206,10 +206,10 @@ def test_agents_that_were_stopped_for_the_restore_tell_it_when_they_start(
     assert (len(arrived) == 50) == (keep_seconds > 0)
     (sentence,) = told(caplog)
     assert ("kept no longer are gone" in sentence) == (len(arrived) < 50)
-    status = two.writer.status()
+    status = two.writer.progress
     # Of the file that was in use until the end nobody knew whether it had arrived.
     assert len(arrived) <= status.again <= len(arrived) + 1
-    assert status.gone == (len(arrived) < 50)
+    assert bool(status.gone) == (len(arrived) < 50)
 
 
 def test_doctor_tells_what_a_running_home_has_lost(database: Database, tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_doctor_tells_what_a_running_home_has_lost(database: Database, tmp_path:
         yesterday.restore()
         agent.sync_turn("and where is the ladder", "in the cellar")
         home.settle()
-        wait_until(lambda: home.engine.writer.status().gone)
+        wait_until(lambda: len(home.engine.writer.progress.gone))
         home.engine.status.publish()
         told = commands.run("doctor", "--json").json["checks"]
         shown = commands.call("status").out

@@ -53,12 +53,12 @@ class Status:
 
     def publish(self) -> float:
         """Tell it when something has changed, and at intervals; return the seconds until the next time."""
-        breakers, writer, backlog = self.breakers(), self.writer.status(), self.backlog.status()
+        breakers, progress = self.breakers(), self.writer.progress
         refused, failed = self.recorder, hook_guard.failures
         news = {
-            "writer_dead": writer.dead,
-            "writer_again": writer.again,
-            "writer_gone": writer.gone,
+            "writer_dead": self.writer.dead,
+            "writer_again": progress.again,
+            "writer_gone": len(progress.gone),
             "short_turns": self.short_turns(),
             "refused_turns": refused.turns,
             "refused_memories": refused.memories,
@@ -72,10 +72,10 @@ class Status:
             self._published = (now, seen)
             text = processes.text_of_now(
                 breakers,
-                writer_stored=writer.stored,
-                writer_waiting=writer.waiting,
-                backlog_embedded=backlog.embedded,
-                backlog_problem=backlog.problem,
+                writer_stored=progress.stored,
+                writer_waiting=progress.waiting,
+                backlog_embedded=self.backlog.embedded,
+                backlog_problem=self.backlog.problem,
                 latest_failure=failed.latest,
                 sync_lag_seconds=self.journal.sync_lag_seconds,
                 **news,
@@ -85,11 +85,10 @@ class Status:
 
     def state(self) -> Mapping[str, Any]:
         """What changes up and down, for heartbeats: numbers, and sentences about what does not work."""
-        writer, backlog = self.writer.status(), self.backlog.status()
-        waiting = self.journal.depth(self.journal.writer, self.writer.mark) if writer.waiting else None
+        waiting = self.journal.depth(self.journal.writer, self.writer.mark) if self.writer.progress.waiting else None
         trouble = {each.name: each.reason for each in self.breakers() if each.state != "closed"}
-        if backlog.problem:
-            trouble["vectors"] = backlog.problem
+        if self.backlog.problem:
+            trouble["vectors"] = self.backlog.problem
         if self.recorder.waiting:
             away = [f"; it waits for bucket {bucket}" for bucket in self.writer.away_now]
             trouble["refused writes"] = "the journal is full, or its disk is" + "".join(away)

@@ -11,7 +11,6 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from hermes_memory_pgvector.breaker import Breaker, BreakerStatus
 from hermes_memory_pgvector.deadline import Deadline
@@ -54,15 +53,6 @@ MIN_PAUSE_SECONDS = 0.1
 REEMBED_COMMAND = "hermes-pgvector reembed"
 
 
-@dataclass(frozen=True, slots=True)
-class BacklogStatus:
-    """How the embedding of rows is doing."""
-
-    embedded: int
-    problem: str
-    breaker: BreakerStatus
-
-
 class Backlog:
     """Embeds waiting rows. One thread calls `run`; any thread may call the rest."""
 
@@ -90,20 +80,16 @@ class Backlog:
         self._typed_looked_at: dict[int, float] = defaultdict(lambda: -LOOK_SECONDS)
         self._usable: EmbeddingModel | None = None
         """The database's model when it was last found to be ours."""
-        self._problem = ""
+        self.problem = ""
         self._problem_since = 0.0
         self._told_problem = ""
-        self._embedded = 0
+        self.embedded = 0
         self._batch_rows = BATCH_ROWS
 
     def request(self) -> None:
         """There may be rows that wait for a vector."""
         with self._lock:
             self._requested += 1
-
-    def status(self) -> BacklogStatus:
-        """A snapshot for status and doctor."""
-        return BacklogStatus(self._embedded, self._problem, self.breaker.status())
 
     def is_due(self) -> bool:
         """Whether to look for rows now."""
@@ -199,7 +185,7 @@ class Backlog:
             # The model's vectors may have been dropped since; the rows are due again when the lease ends.
             self._read_model()
             raise
-        self._embedded += len(rows)
+        self.embedded += len(rows)
         self._meters.count(EMBEDDED_ROWS, len(rows))
         self.breaker.succeeded()
         return True
@@ -215,7 +201,7 @@ class Backlog:
         if model is None and self._make_tables():
             model = self._read_model()
         self._note(mismatch(model, info))
-        problem = self._problem
+        problem = self.problem
         self._usable = None if problem or model is None else self._measured(model, info)
         return self._usable
 
@@ -241,8 +227,8 @@ class Backlog:
     def _note(self, problem: str) -> None:
         """Remember how the models differ, and log it once it has lasted."""
         now = time.monotonic()
-        if problem != self._problem:
-            self._problem, self._problem_since = problem, now
+        if problem != self.problem:
+            self.problem, self._problem_since = problem, now
         if problem and problem != self._told_problem and now - self._problem_since >= MISMATCH_PATIENCE_SECONDS:
             logger.warning("%s", problem)
         elif problem or not self._told_problem:

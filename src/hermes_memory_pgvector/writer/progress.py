@@ -30,10 +30,10 @@ class Progress:
         self._own = ("", 0)
         """This process's journal, and how many records of it are stored."""
         self.stored = 0
-        self.again: dict[str, int] = {}
-        """Journals that the database went back on: how many records of each are stored again."""
+        self.again = 0
+        """Records that are stored again, because the database went back to an earlier state."""
         self.gone: set[str] = set()
-        """Those of which records were in files that are kept no longer."""
+        """Journals of which it lacks records that were in files kept no longer."""
 
     def of(self, writer: str, bucket: int | None = None) -> int:
         """How far a journal has arrived in a bucket, or in all of them; 0 when nothing is known."""
@@ -117,7 +117,7 @@ class Progress:
             # What a drained file ends with may be no record.
             return
         is_gone = has_gap or first > max(mark, FIRST_POSITION)
-        self.again[writer] = self.again.get(writer, 0) + again
+        self.again += again
         if is_gone:
             self.gone.add(writer)
         logger.warning(

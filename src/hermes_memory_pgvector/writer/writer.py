@@ -14,7 +14,6 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from hermes_memory_pgvector.breaker import Breaker, BreakerStatus
 from hermes_memory_pgvector.config.settings import Settings
@@ -65,23 +64,6 @@ class _Dealt(MemoryPluginError):
     """The database has another number of buckets than when it was verified: nothing of this transaction counts."""
 
 
-@dataclass(frozen=True, slots=True)
-class WriterStatus:
-    """How the writer is doing."""
-
-    stored: int
-    dead: int
-    again: int
-    """Records that were stored again because the database went back to an earlier state."""
-    gone: int
-    """Journals of which it lacks records that were in files kept no longer."""
-    waiting: int
-    last_error: str
-    breaker: BreakerStatus
-    for_newer: int
-    """Journals of other processes that wait for a newer version of this package."""
-
-
 class Writer(Service):
     """Drains this process's journal, and those that dead processes have left."""
 
@@ -112,18 +94,17 @@ class Writer(Service):
         self._meters = meters or Meters()
         self.breaker = Breaker("database writes", threshold=1, on_open=self._outage_begins, on_close=self._outage_ends)
         self._intake = Intake(journal, settings, undone)
-        self._progress = Progress(journal)
+        self.progress = Progress(journal)
         self.away: dict[int, Breaker] = {}
         """The buckets that have failed, each with what keeps us from trying it all the time."""
-        self._window: tuple[tuple[str, int, int], list[Record]] = (("", 0, 0), [])
         self._finished: dict[str, dict[int, int]] = {}
         """Journals of dead processes that hold nothing more for this one, with their marks."""
-        self._for_newer: set[str] = set()
-        """Those of them whose next record is of a newer version."""
+        self.for_newer: set[str] = set()
+        """Those of them whose next record is of a newer version of this package."""
         # 0 when a visit was cut short.
         self._visited_at = self._checked_at = self._arrived_at = self._retired_at = 0.0
-        self._dead = self._outage_stored = 0
-        self._last_error = self._logged_news = ""
+        self.dead = self._outage_stored = 0
+        self.last_error = self._logged_news = ""
         self._is_verified = False
 
     def run_once(self) -> float:
@@ -145,7 +126,7 @@ class Writer(Service):
                 # The tables are there now, so nobody is told to make them.
                 self.breaker.released()
                 return 0.0
-            self._last_error = str(error)
+            self.last_error = str(error)
             if isinstance(error, DatabaseError | SchemaError):
                 # The server may have changed, and its schema with it.
                 self._is_verified = False
@@ -173,7 +154,7 @@ class Writer(Service):
     def flush(self, deadline: Deadline) -> bool:
         """Wait until everything appended so far has arrived; False when the deadline came first."""
         self.wake()
-        return self._progress.wait(deadline, lambda: self.is_running)
+        return self.progress.wait(deadline, lambda: self.is_running)
 
     def empty(self, writers: Collection[str]) -> frozenset[str]:
         """Store what ended processes have left, and remove their files at once, for a command that forgets.
@@ -188,23 +169,9 @@ class Writer(Service):
             with adoption:
                 while not self._drain(writer)[1]:
                     pass
-                if writer not in self._for_newer:
-                    self._journal.retire(writer, self._progress.of(writer), at_once=True)
-        return frozenset(self._for_newer)
-
-    def status(self) -> WriterStatus:
-        """A snapshot for status and doctor."""
-        progress = self._progress
-        return WriterStatus(
-            progress.stored,
-            self._dead,
-            sum(progress.again.values()),
-            len(progress.gone),
-            progress.waiting,
-            self._last_error,
-            self.breaker.status(),
-            for_newer=len(self._for_newer),
-        )
+                if writer not in self.for_newer:
+                    self._journal.retire(writer, self.progress.of(writer), at_once=True)
+        return frozenset(self.for_newer)
 
     def store(self, connection: Connection, writer: str, items: Sequence[WriteItem]) -> None:
         """Store items that come from no journal, within the caller's transaction."""
@@ -213,12 +180,12 @@ class Writer(Service):
     @property
     def has_delivered(self) -> bool:
         """Whether everything appended so far is stored."""
-        return not self._progress.own_waits
+        return not self.progress.own_waits
 
     @property
     def mark(self) -> int:
         """How far this process's journal has arrived."""
-        return self._progress.of(self._journal.writer)
+        return self.progress.of(self._journal.writer)
 
     @property
     def themes(self) -> frozenset[str]:
@@ -235,8 +202,8 @@ class Writer(Service):
         """Whether own records wait for a bucket that may be tried now."""
         own, end = self._journal.writer, self._journal.end
         return any(
-            self._progress.of(own, bucket) < end and not self._retry_in(bucket)
-            for bucket in range(self._progress.buckets)
+            self.progress.of(own, bucket) < end and not self._retry_in(bucket)
+            for bucket in range(self.progress.buckets)
         )
 
     def _retry_in(self, bucket: int) -> float:
@@ -267,13 +234,13 @@ class Writer(Service):
 
     def _verify(self) -> None:
         """Make sure that the database takes records; it is asked once, and not while there is nothing to store."""
-        if self._is_verified or not (self._progress.own_waits or self._journal.writers()):
+        if self._is_verified or not (self.progress.own_waits or self._journal.writers()):
             return
         with self._pool.connection(Deadline.after(BATCH_SECONDS)) as connection:
             news = schema.verify(connection).news
             buckets.forget(connection)
             count = buckets.layout(connection, may_ask=True).count
-        if self._progress.deal(count):
+        if self.progress.deal(count):
             # The tables have been dealt to buckets: each has its own marks.
             self._finished, self.away = {}, {}
         self._is_verified = True
@@ -285,7 +252,7 @@ class Writer(Service):
 
     def _drain_all(self) -> None:
         own = self._journal.writer
-        if self._progress.own_waits:
+        if self.progress.own_waits:
             self._drain(own)
         now = time.monotonic()
         if self._is_visit_due(now):
@@ -300,12 +267,12 @@ class Writer(Service):
         there = set(self._journal.writers())
         for writer in self._finished.keys() - there:
             self._read_on(writer)
-        self._progress.keep_only({*there, own})
+        self.progress.keep_only({*there, own})
         for writer in sorted(there - self._finished.keys() - {own}):
             if self.is_stopping:
                 return
             self._visit(writer)
-            if self._progress.own_waits:
+            if self.progress.own_waits:
                 self._drain(own)
 
     def _visit(self, writer: str) -> None:
@@ -319,9 +286,9 @@ class Writer(Service):
             if not is_all:
                 self._visited_at = 0.0
                 return
-            self._journal.retire(writer, self._progress.of(writer))
+            self._journal.retire(writer, self.progress.of(writer))
             if not self.away_now:
-                self._finished[writer] = self._progress.told(writer)
+                self._finished[writer] = self.progress.told(writer)
 
     def _recheck(self, own: str) -> None:
         """Compare the marks with those we remember: a failover may have set them back, another process moved them."""
@@ -337,25 +304,25 @@ class Writer(Service):
             now = {bucket: told.get(writer, 0) for bucket, told in marks.items()}
             if any(mark != known[bucket] for bucket, mark in now.items()):
                 for bucket, mark in now.items():
-                    self._progress.compare(writer, mark, bucket)
+                    self.progress.compare(writer, mark, bucket)
                 self._read_on(writer)
                 self._visit(writer)
                 continue
             adoption = self._journal.adopt(writer)
             if adoption is not None:
                 with adoption:
-                    self._journal.retire(writer, self._progress.of(writer))
+                    self._journal.retire(writer, self.progress.of(writer))
         for bucket, told in marks.items():
-            self._progress.compare(own, told.get(own, 0), bucket)
+            self.progress.compare(own, told.get(own, 0), bucket)
         self._journal.retire(own, self.mark)
-        if self._progress.own_waits:
+        if self.progress.own_waits:
             self._drain(own)
 
     def _read_on(self, writer: str) -> None:
         """A journal's mark has moved, or its files are gone."""
         del self._finished[writer]
-        if writer in self._for_newer:
-            self._for_newer.discard(writer)
+        if writer in self.for_newer:
+            self.for_newer.discard(writer)
             logger.warning("the journal of %s no longer waits for a newer version of this package", writer)
 
     # One journal.
@@ -369,17 +336,17 @@ class Writer(Service):
             if not count:
                 return total, True
             total += count
-            if writer != self._journal.writer and self._progress.own_waits:
+            if writer != self._journal.writer and self.progress.own_waits:
                 self._drain_batch(self._journal.writer)
         return total, False
 
     def _drain_batch(self, writer: str) -> int:
         """Store the next records of a journal, in each bucket that is there; return how many."""
-        if self._progress.buckets == 1:
+        if self.progress.buckets == 1:
             return self._store_next(writer, 0)
-        count = sum(self._store_for(writer, bucket) for bucket in range(self._progress.buckets))
+        count = sum(self._store_for(writer, bucket) for bucket in range(self.progress.buckets))
         if count:
-            self._journal.retire(writer, self._progress.of(writer))
+            self._journal.retire(writer, self.progress.of(writer))
         return count
 
     def _store_for(self, writer: str, bucket: int) -> int:
@@ -387,7 +354,7 @@ class Writer(Service):
         away = self.away.get(bucket)
         if away is not None and not away.allows():
             return 0
-        count, after = self._progress.buckets, self._progress.of(writer, bucket)
+        count, after = self.progress.buckets, self.progress.of(writer, bucket)
         end = self._journal.end if writer == self._journal.writer else 0
         self._intake.begin()
         records = self._read(writer, after, self._most)
@@ -395,7 +362,7 @@ class Writer(Service):
         if not any(bucket in each.buckets for each in looked):
             self._note_newer(writer)
             passed = looked[-1].record.end if looked else after if records else max(after, end)
-            self._progress.pass_by(writer, bucket, passed)
+            self.progress.pass_by(writer, bucket, passed)
             if away is not None:
                 away.released()
             return len(looked)
@@ -462,8 +429,8 @@ class Writer(Service):
             with self._pool.transaction(deadline, bucket=bucket) as connection:
                 self._require_same(buckets.layout(connection).count)
                 mark = watermarks.lock(connection, writer, self._home_id)
-                self._progress.compare(writer, mark, bucket)
-                yield connection, self._progress.of(writer, bucket)
+                self.progress.compare(writer, mark, bucket)
+                yield connection, self.progress.of(writer, bucket)
         except DatabaseUnavailable:
             if deadline.is_over:
                 # The same batch would take as long again.
@@ -474,16 +441,11 @@ class Writer(Service):
         """A connection made since may have found the tables dealt, without an error: whoever took bucket 0 for all of
         them would count records as stored that are for others.
         """
-        if count != self._progress.buckets:
+        if count != self.progress.buckets:
             raise _Dealt(f"the themes lie in {count} buckets by now")
 
     def _read(self, writer: str, after: int, most: int) -> list[Record]:
-        """Records of a journal; those that one bucket was given last are there for the others, too."""
-        if self._window[0] != (writer, after, most) or self._progress.buckets == 1:
-            found = self._journal.read(writer, after, max_records=most, max_bytes=BATCH_BYTES)
-            # Where nothing is, something may come.
-            self._window = ((writer, after, most) if found else ("", 0, 0), found)
-        return self._window[1]
+        return self._journal.read(writer, after, max_records=most, max_bytes=BATCH_BYTES)
 
     def _arrived(self, writer: str, mark: int, count: int, bucket: int) -> None:
         """The transaction under way is committed."""
@@ -491,10 +453,10 @@ class Writer(Service):
         burials = self._intake.burials
         for record, reason in burials:
             logger.warning("record %s was rejected and is kept as a dead letter: %s", record, reason)
-        self._dead += len(burials)
+        self.dead += len(burials)
         if burials:
             self._meters.count(DEAD_LETTERS, len(burials))
-        is_one = self._progress.buckets == 1
+        is_one = self.progress.buckets == 1
         if is_one and (count < self._batch_records or now - self._retired_at >= RETIRE_SECONDS):
             self._retired_at = now
             self._journal.retire(writer, mark)
@@ -502,10 +464,10 @@ class Writer(Service):
             self._most = min(self._batch_records, 2 * self._most)
         self._note_newer(writer)
         count = count if is_one else self._intake.stored
-        self._progress.arrived(writer, mark, count, bucket)
+        self.progress.arrived(writer, mark, count, bucket)
         if self.breaker.is_open:
             self._outage_stored += count
-            if count and not self._progress.own_waits:
+            if count and not self.progress.own_waits:
                 self.breaker.succeeded()
         if count:
             self._meters.count(BATCHES)
@@ -513,8 +475,8 @@ class Writer(Service):
             self._on_stored()
 
     def _note_newer(self, writer: str) -> None:
-        if self._intake.is_stopped and writer not in self._for_newer:
-            self._for_newer.add(writer)
+        if self._intake.is_stopped and writer not in self.for_newer:
+            self.for_newer.add(writer)
             logger.warning("the journal of %s continues with %s", writer, FOR_NEWER)
 
     def _outage_begins(self, status: BreakerStatus) -> None:

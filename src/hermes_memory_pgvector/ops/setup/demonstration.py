@@ -64,7 +64,7 @@ def _write(engine: Engine, session: str) -> None:
         [AddTurn(BENCH_THEME, session, role, content, 0, now, is_live=True) for role, content in SAID], Urgency.TURN
     )
     if not engine.writer.flush(Deadline.after(STORE_SECONDS)):
-        raise DatabaseUnavailable(engine.writer.status().last_error or "the database does not accept writes")
+        raise DatabaseUnavailable(engine.writer.last_error or "the database does not accept writes")
     engine.flush(Deadline.after(STORE_SECONDS))
 
 
