@@ -5,10 +5,11 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from hermes_memory_pgvector.store import vectors
+from hermes_memory_pgvector.store import hidden, vectors
+from hermes_memory_pgvector.store.hidden import Key
 from hermes_memory_pgvector.store.models import current_model
-from hermes_memory_pgvector.store.turns import TurnPlace, mend_following
 from hermes_memory_pgvector.store.vectors import Made
+from hermes_memory_pgvector.values import Kind
 from testing.agent import AgentHome
 from testing.postgres import DIM, Database
 
@@ -42,19 +43,14 @@ def lexemes(home: AgentHome) -> list[str]:
     return [str(row[4]) for row in home.stored.rows(ROWS)]
 
 
-def test_what_is_left_of_a_session_keeps_its_vectors(talk: AgentHome, database: Database) -> None:
-    """A turn further on is nobody's to touch."""
+def test_what_follows_a_hidden_turn_is_embedded_anew_and_the_rest_keeps_its_vectors(
+    talk: AgentHome, database: Database
+) -> None:
+    ids = [row[0] for row in talk.stored.rows(ROWS)]
+    assert any("later" in text for text in lexemes(talk)[2:])
     with psycopg.connect(database.owner_dsn) as owner:
-        owner.execute("UPDATE conversations SET before = 'kept' WHERE content LIKE '%permit%'")
-    gone = talk.stored.rows(ROWS)[0]
-    with psycopg.connect(database.owner_dsn) as owner:
-        owner.execute("DELETE FROM conversations WHERE id = %s", (gone[0],))
-        owner.execute("UPDATE conversations SET hidden_by = 1 WHERE content LIKE 'Noted%'")
-        place = TurnPlace("marketing", str(gone[1]), gone[2], int(gone[0]))
-        assert mend_following(owner, [place, place]) == 2
-        assert mend_following(owner, []) == 0
-    rows = talk.stored.rows(ROWS)
-    assert not any("quokka" in text for text in lexemes(talk))
-    assert rows[0][4] == ""
-    assert "kept" in str(rows[3][4])
-    assert talk.stored.rows("SELECT id FROM pending_vectors") == [(rows[1][0],)]
+        number = hidden.add(owner, "muted", "op")
+        hidden.hide(owner, number, [Key(Kind.TURN, "marketing", ids[1])])
+    assert not any("later" in text for text in lexemes(talk))
+    assert talk.stored.rows("SELECT id FROM pending_vectors ORDER BY id") == [(ids[2],), (ids[3],)]
+    assert talk.stored.rows("SELECT id FROM turn_vectors_1 ORDER BY id") == [(ids[n],) for n in (0, 4, 5)]

@@ -16,7 +16,7 @@ from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import one, run
 from hermes_memory_pgvector.store import vectors
-from hermes_memory_pgvector.store.turns import TurnPlace, mend, mend_following
+from hermes_memory_pgvector.store.turns import mend
 from hermes_memory_pgvector.values import Kind
 
 Why = Literal["undone", "muted", "retracted"]
@@ -137,7 +137,7 @@ def hide(connection: Connection, number: int, keys: Collection[Key]) -> list[Key
     hidden = [Key(Kind.TURN, *row[:2]) for row in turns] + [Key(Kind.MEMORY, *row) for row in memories]
     vectors.finish(connection, [(key.theme, key.kind.value, key.id) for key in hidden])
     # What follows a turn is found by its words, too: no longer.
-    mend_following(connection, [TurnPlace(theme, session_id, at, row_id) for theme, row_id, session_id, at in turns])
+    mend(connection, _sessions(turns))
     return hidden
 
 
@@ -148,12 +148,11 @@ def show(connection: Connection, keys: Collection[Key], *, wants_vectors: bool) 
     """
     turns = [row for row in _change(connection, "hidden/show_turns", keys, Kind.TURN) if row[-1]]
     memories = _change(connection, "hidden/show_memories", keys, Kind.MEMORY)
+    mend(connection, _sessions(turns))
     shown = [Key(Kind.TURN, *row[:2]) for row in turns]
-    mend(connection, [(key.theme, key.id) for key in shown])
     shown += [Key(Kind.MEMORY, theme, row_id) for theme, row_id, is_shown in memories if is_shown]
     if wants_vectors:
         vectors.enqueue(connection, [(key.theme, key.kind.value, key.id) for key in shown])
-    mend_following(connection, [TurnPlace(theme, session_id, at, row_id) for theme, row_id, session_id, at, _ in turns])
     return shown
 
 
@@ -234,6 +233,13 @@ def _listed(connection: Connection, **values: Any) -> list[Hiding]:
 def _change(connection: Connection, name: str, keys: Collection[Key], kind: Kind, **values: Any) -> list[Any]:
     part = [key for key in keys if key.kind is kind]
     return run(connection, name, **_columns(part), **values).fetchall() if part else []
+
+
+def _sessions(turns: Sequence[Any]) -> dict[tuple[str, str], datetime]:
+    """The sessions (theme, session id) of these turns, each with the time of the first."""
+    return {
+        (theme, session_id): at for theme, _, session_id, at, *_ in sorted(turns, key=lambda row: row[3], reverse=True)
+    }
 
 
 def _columns(keys: Collection[Key]) -> dict[str, Any]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
 
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import run
@@ -100,58 +99,15 @@ def _context_of(earlier: Iterable[str]) -> str:
     return "\n".join(edges(text, CONTEXT_CHARS) for text in earlier)
 
 
-# What follows a turn that has gone or changed is indexed anew.
+def mend(connection: Connection, sessions: Mapping[tuple[str, str], datetime | None]) -> None:
+    """Let turns of sessions (theme, session id) be found by what stands before them now: from a time on, or all.
 
-
-class TurnPlace(NamedTuple):
-    """Where a turn stands or stood in its session."""
-
-    theme: str
-    session_id: str
-    at: datetime
-    id: int
-
-
-def mend_following(connection: Connection, places: Sequence[TurnPlace]) -> int:
-    """Give the turns that follow these the words and vectors they are found by now; return how many have changed.
-
-    A vector knows of the turn just before, words of the two before. All other turns are left as they are.
+    Their vectors know of the turn before as well, so those that change get new ones.
     """
-    if not places:
-        return 0
-    themes, session_ids, ats, ids = map(list, zip(*places, strict=True))
-    rows = run(connection, "turns/following", themes=themes, session_ids=session_ids, ats=ats, ids=ids).fetchall()
-    changed = _set_before(connection, rows)
-    return len(changed | _embed_anew(connection, [(theme, row_id) for theme, row_id, is_next, *_ in rows if is_next]))
-
-
-def mend(connection: Connection, keys: Collection[tuple[str, int]], left_out: Sequence[int] = ()) -> int:
-    """Give turns (theme, id) the words before them as they are, or will be without those left out; how many changed.
-
-    For turns that were stored out of order: they may be found by words of any other turn.
-    """
-    asked = sorted(set(keys))
-    values = {"themes": [theme for theme, _ in asked], "ids": [row_id for _, row_id in asked]}
-    rows = run(connection, "turns/with_context", **values, left_out=list(left_out)).fetchall() if asked else []
-    changed = _set_before(connection, rows)
-    _embed_anew(connection, sorted(changed))
-    return len(changed)
-
-
-def _set_before(connection: Connection, rows: Sequence[Any]) -> set[tuple[str, int]]:
-    """Tell turns (theme, id, …, the turns before) what was said before them; those (theme, id) that did not know."""
-    if not rows:
-        return set()
-    values = {
-        "themes": [row[0] for row in rows],
-        "ids": [row[1] for row in rows],
-        "befores": [_context_of(row[-1]) for row in rows],
-    }
-    return set(run(connection, "turns/set_before", **values))
-
-
-def _embed_anew(connection: Connection, turns: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
-    """Let those of these turns that have vectors get new ones; which have."""
-    embedded = vectors.drop(connection, Kind.TURN, turns)
-    vectors.enqueue(connection, [(theme, Kind.TURN.value, row_id) for theme, row_id in sorted(embedded)])
-    return embedded
+    for (theme, session_id), since in sorted(sessions.items()):
+        rows = run(connection, "turns/with_context", theme=theme, session_id=session_id, since=since).fetchall()
+        befores = [_context_of(earlier) for _, earlier in rows]
+        ids = [row_id for row_id, _ in rows]
+        changed = run(connection, "turns/set_before", theme=theme, ids=ids, befores=befores).fetchall()
+        embedded = vectors.drop(connection, Kind.TURN, changed)
+        vectors.enqueue(connection, [(theme, Kind.TURN.value, row_id) for _, row_id in sorted(embedded)])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_memory_pgvector.journal import codec
-from hermes_memory_pgvector.ops.forget import rows, stored
+from hermes_memory_pgvector.ops.forget import stored
 from hermes_memory_pgvector.ops.forget.stored import ANYTHING, ForgettableRow
 from hermes_memory_pgvector.ops.memory import Memory, NamedRow
 from hermes_memory_pgvector.postgres import buckets
@@ -17,6 +17,7 @@ from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import run
 from hermes_memory_pgvector.store import flatten, history, memories, vectors
 from hermes_memory_pgvector.store.gate import theme_names
+from hermes_memory_pgvector.store.turns import mend
 from hermes_memory_pgvector.terminal.operation import Note, Plan
 from hermes_memory_pgvector.text.secrets import KEY_IN_METADATA, Masker, masker_for
 from hermes_memory_pgvector.values import TARGETS, AddMemory, Kind, Target
@@ -108,7 +109,7 @@ class _Search:
             self._write("forget/set_turn", theme=row.theme, id=row.id, content=row.content, metadata=told)
         if self.execute and found:
             vectors.drop(self.connection, Kind.TURN, [(row.theme, row.id) for row in found])
-            rows.mend_sessions(self.connection, {(row.theme, row.place) for row in found})
+            mend(self.connection, {(row.theme, row.place): None for row in found})
             if self.wants_vectors:
                 vectors.enqueue(self.connection, [(row.theme, Kind.TURN.value, row.id) for row in found])
 

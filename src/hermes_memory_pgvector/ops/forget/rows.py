@@ -225,7 +225,7 @@ def _erase(connection: Connection, found: Findings, named: Sequence[Named], is_h
     is_whole = all(each.is_place and each.before is None and each.authors is None for each in named)
     sessions = {(theme, session) for (theme, _), session in found.turns.items() if not (named and is_whole)}
     sessions |= {(row.theme, row.place) for row in found.stamps.values() if row.letter == "t"}
-    mend_sessions(connection, {(theme, session) for theme, session in sessions if is_here(theme)})
+    mend(connection, {(theme, session): None for theme, session in sessions if is_here(theme)})
 
 
 def _cut(connection: Connection, theme: str, target: Target, found: Findings, quotes: Callable[[str], bool]) -> None:
@@ -236,13 +236,6 @@ def _cut(connection: Connection, theme: str, target: Target, found: Findings, qu
 
     events = history.of_theme(connection, theme, target)
     flatten.apply(connection, theme, flatten.without(events, gone, is_told, found.removals))
-
-
-def mend_sessions(connection: Connection, sessions: set[tuple[str, str]]) -> None:
-    """A turn is found by words of the turns before it, too: let those of these sessions be found by what is there."""
-    for theme, session in sorted(sessions):
-        found = run(connection, "forget/turns_of_session", theme=theme, session_id=session).fetchall()
-        mend(connection, [(theme, row_id) for (row_id,) in found])
 
 
 def _delete(connection: Connection, name: LiteralString, theme: str, ids: list[int], kind: Kind) -> None:

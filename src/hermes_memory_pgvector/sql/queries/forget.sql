@@ -157,8 +157,3 @@ WHERE (%(theme)s::text IS NULL OR turn.agent_identity = %(theme)s::text)
                   WHERE lower(value #>> '{}') = ANY (%(authors)s::text[])))
   AND (%(word)s::text IS NULL OR concat_ws(' ', turn.content, turn.metadata) ~ '[^ \n\r\t!"#$''()+,./0-9:;=?@A-Z^_a-z{|}-]|[-=]\r?\n'
        OR strpos(lower(concat_ws(' ', turn.content, turn.metadata) COLLATE "C"), %(word)s::text) > 0);
-
-
--- turns_of_session --
--- The numbers of the turns that a session of a theme has.
-SELECT id FROM conversations WHERE agent_identity = %(theme)s AND session_id = %(session_id)s;

@@ -36,31 +36,6 @@ CROSS JOIN LATERAL (
 ) AS beside;
 
 
--- following --
--- The two turns that follow each of these places in its session, each with the two turns before it.
---
--- themes, session_ids, ats, ids: the places, as four arrays; no turn need stand there any more.
-SELECT DISTINCT ON (turn.agent_identity, turn.id)
-       turn.agent_identity, turn.id, turn.number = 1 AS is_next, ARRAY(
-           SELECT earlier.content
-           FROM (SELECT e.content, e.ts, e.id FROM conversations AS e
-                 WHERE e.agent_identity = turn.agent_identity AND e.session_id = turn.session_id
-                   AND e.ts <= turn.ts AND (e.ts, e.id) < (turn.ts, turn.id) AND e.hidden_by IS NULL
-                 ORDER BY e.ts DESC, e.id DESC LIMIT 2) AS earlier
-           ORDER BY earlier.ts, earlier.id
-       ) AS before
-FROM unnest(%(themes)s::text[], %(session_ids)s::text[], %(ats)s::timestamptz[], %(ids)s::bigint[])
-     AS place (theme, session_id, at, id)
-CROSS JOIN LATERAL (
-    SELECT t.agent_identity, t.session_id, t.id, t.ts, row_number() OVER (ORDER BY t.ts, t.id) AS number
-    FROM conversations AS t
-    WHERE t.agent_identity = place.theme AND t.session_id = place.session_id
-      AND t.ts >= place.at AND (t.ts, t.id) > (place.at, place.id) AND t.hidden_by IS NULL
-    ORDER BY t.ts, t.id LIMIT 2
-) AS turn
-ORDER BY turn.agent_identity, turn.id, turn.number;
-
-
 -- drop --
 -- Deletes turns of a session by their words.
 DELETE FROM conversations AS turn
@@ -118,22 +93,23 @@ RETURNING agent_identity, session_id, encode(digest, 'hex'), ordinal, id;
 
 
 -- set_before --
--- Says what was said before each of these turns, which are found by those words, too.
+-- Says what was said before each of these turns of a theme, which are found by those words, too.
 UPDATE conversations AS turn SET before = new.before
-FROM unnest(%(themes)s::text[], %(ids)s::bigint[], %(befores)s::text[]) AS new (theme, id, before)
-WHERE turn.agent_identity = new.theme AND turn.id = new.id AND turn.hidden_by IS NULL AND turn.before <> new.before
+FROM unnest(%(ids)s::bigint[], %(befores)s::text[]) AS new (id, before)
+WHERE turn.agent_identity = %(theme)s AND turn.id = new.id AND turn.hidden_by IS NULL AND turn.before <> new.before
 RETURNING turn.agent_identity, turn.id;
 
 
 -- with_context --
--- These turns, each with the two that were said just before it in its session, the nearest last; without those left out.
-SELECT turn.agent_identity, turn.id,
+-- The turns of a session, each with the two that were said just before it, the nearest last. since: from then on; null for all.
+SELECT turn.id,
        ARRAY(SELECT earlier.content
              FROM (SELECT before.content, before.ts, before.id FROM conversations AS before
-                   WHERE before.agent_identity = turn.agent_identity AND before.session_id = turn.session_id
+                   WHERE before.agent_identity = %(theme)s AND before.session_id = turn.session_id
                      AND before.ts <= turn.ts AND (before.ts, before.id) < (turn.ts, turn.id)
-                     AND before.hidden_by IS NULL AND before.id <> ALL (%(left_out)s::bigint[])
+                     AND before.hidden_by IS NULL
                    ORDER BY before.ts DESC, before.id DESC LIMIT 2) AS earlier
              ORDER BY earlier.ts, earlier.id)
-FROM unnest(%(themes)s::text[], %(ids)s::bigint[]) AS asked (theme, id)
-JOIN conversations AS turn ON turn.agent_identity = asked.theme AND turn.id = asked.id;
+FROM conversations AS turn
+WHERE turn.agent_identity = %(theme)s AND turn.session_id = %(session_id)s AND turn.hidden_by IS NULL
+  AND (%(since)s::timestamptz IS NULL OR turn.ts >= %(since)s::timestamptz);
