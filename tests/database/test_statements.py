@@ -57,8 +57,6 @@ NAMED = {
 # Statements that walk over themes on purpose: reached only by upkeep, by an administrator, or by a scope that says so.
 ACROSS_THEMES = {
     "browse/last_numbers": "numbers, for `tail`; no content",
-    "expire/count": "how many rows are older than their theme keeps them; no content",
-    "expire/turns": "what is older than its theme keeps it, for upkeep; keys only",
     "history/due": "which themes have old history, for upkeep; no content",
     "overview/missing_vectors": "how many rows have no vector; no content",
     "vectors/missing_of_memories": "keys of rows without a vector, for `reembed`; no content",
@@ -102,7 +100,7 @@ ONE_THEME_OR_ALL = frozenset(
     )
 )
 # Comparisons that only narrow further what is compared with a theme anyhow.
-NARROWING: set[tuple[str, str]] = set()
+NARROWING = {(f"expire/{name}", "turn.agent_identity = ANY (%(homeless)s") for name in ("count", "turns")}
 # Changes of all that a theme has, by its name alone: it becomes another one.
 WHOLE_THEMES = {
     "themes/move_entries",

@@ -188,9 +188,9 @@ class Recall:
 
     def _has_changed(self, question: Question, deadline: Deadline) -> bool:
         """Whether the database's models are others than those we remember, which we do from now on."""
-        before = self._current_model.remembered_models()
+        before = self._current_model.remembered()
         with self._lend(deadline, question) as connection:
-            return self._current_model.read_models(connection) != before
+            return self._current_model.read(connection) != before
 
     @property
     def half_life_days(self) -> float:
@@ -272,13 +272,13 @@ class Recall:
         return Meaning(model, vector), None if model.is_current else OTHER_MODEL
 
     def _models(self, question: Question, deadline: Deadline) -> tuple[EmbeddingModel, ...]:
-        models = self._current_model.remembered_models()
+        models = self._current_model.remembered()
         if models:
             return models
         if self._pool is not None and question.scope is Scope.ALL:
-            return buckets.any_of(self._pool, deadline, self._current_model.read_models)
+            return buckets.any_of(self._pool, deadline, self._current_model.read)
         with self._lend(deadline, question) as connection:
-            return self._current_model.read_models(connection)
+            return self._current_model.read(connection)
 
 
 class GuardedRecall:

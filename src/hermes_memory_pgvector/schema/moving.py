@@ -47,13 +47,10 @@ class SideFacts:
     """A server, a database and a login."""
 
     version_number: int
-    database: str
     schema: str | None
-    encoding: str
     user: str
     may_create: bool
     is_standby: bool
-    bytes: int
 
 
 class Side:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import one, run
@@ -14,20 +12,10 @@ SAME_SECONDS = 600.0
 """The same words in one session, no further apart, are one saying that was reported under both names."""
 
 
-@dataclass(frozen=True, slots=True)
-class ThemeContents:
+def contents(connection: Connection, theme: str, other: str) -> dict[str, int]:
     """What a theme holds, and how many of its memories another one has, too."""
-
-    turns: int
-    memories: int
-    events: int
-    recalls: int
-    duplicates: int
-
-
-def contents(connection: Connection, theme: str, other: str) -> ThemeContents:
-    """What a theme holds, and what another one has of it."""
-    return ThemeContents(*one(connection, "themes/contents", theme=theme, other=other))
+    nouns = ("turns", "memories", "events", "recalls", "duplicates")
+    return dict(zip(nouns, one(connection, "themes/contents", theme=theme, other=other), strict=True))
 
 
 def is_referred_to(connection: Connection, theme: str) -> bool:

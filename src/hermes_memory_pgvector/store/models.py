@@ -23,7 +23,12 @@ REMEMBERED_SECONDS = 60.0
 
 def current_model(connection: Connection) -> EmbeddingModel | None:
     """The model whose vectors new rows get, or None while there is none."""
-    return next((model for model in send_models(connection)() if model.is_current), None)
+    return current_of(send_models(connection)())
+
+
+def current_of(models: Sequence[EmbeddingModel]) -> EmbeddingModel | None:
+    """The one of these models that is in use."""
+    return next((model for model in models if model.is_current), None)
 
 
 def send_models(connection: Connection) -> Callable[[], tuple[EmbeddingModel, ...]]:
@@ -46,24 +51,14 @@ class CurrentModel:
     def __init__(self) -> None:
         self._remembered: tuple[float, tuple[EmbeddingModel, ...]] | None = None
 
-    def remembered(self) -> EmbeddingModel | None:
-        """The current model, if it was read a short while ago."""
-        models = self.remembered_models()
-        return models[0] if models else None
-
-    def remembered_models(self) -> tuple[EmbeddingModel, ...]:
+    def remembered(self) -> tuple[EmbeddingModel, ...]:
         """All models, the current one first, if they were read a short while ago."""
         if self._remembered is None:
             return ()
         read_at, models = self._remembered
         return models if time.monotonic() - read_at <= REMEMBERED_SECONDS else ()
 
-    def read(self, connection: Connection) -> EmbeddingModel | None:
-        """The current model as the database names it now."""
-        models = self.read_models(connection)
-        return models[0] if models and models[0].is_current else None
-
-    def read_models(self, connection: Connection) -> tuple[EmbeddingModel, ...]:
+    def read(self, connection: Connection) -> tuple[EmbeddingModel, ...]:
         """All models as the database names them now, the current one first."""
         return self.note(send_models(connection)())
 

@@ -29,7 +29,7 @@ from hermes_memory_pgvector.meters import EMBEDDED_ROWS, EMBEDDING_FAILURES, Met
 from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.store import vectors
-from hermes_memory_pgvector.store.models import CurrentModel
+from hermes_memory_pgvector.store.models import CurrentModel, current_of
 from hermes_memory_pgvector.store.vectors import Made, Wanting
 from hermes_memory_pgvector.values import EmbeddingModel
 from hermes_memory_pgvector.writer.chunks import document_pieces, piece_chars
@@ -142,7 +142,7 @@ class Backlog:
     def _run_bucket(self, bucket: int, model: EmbeddingModel, *, takes_typed: bool) -> bool:
         lease = self._embed_seconds + LEASE_MARGIN_SECONDS
         with self._pool.transaction(Deadline.after(DATABASE_SECONDS), bucket=bucket) as connection:
-            found = self._current_model.read(connection)
+            found = current_of(self._current_model.read(connection))
             if found is not None and found.id == model.id and model.is_measured and not found.is_measured:
                 # This bucket was away when the model was measured.
                 _note_scale(connection, model)
@@ -192,9 +192,8 @@ class Backlog:
 
     def _usable_model(self) -> EmbeddingModel | None:
         """The database's current model if this process embeds with the same one."""
-        remembered = self._current_model.remembered()
-        if remembered is not None and remembered == self._usable:
-            return remembered
+        if self._usable is not None and self._usable in self._current_model.remembered()[:1]:
+            return self._usable
         # The embedder first: without it there is no need for a connection.
         info = self._embedder.info(Deadline.after(self._embed_seconds))
         model = self._read_model()
@@ -219,7 +218,7 @@ class Backlog:
 
         def note(connection: Connection) -> EmbeddingModel:
             vectors.set_scale(connection, model, measured, (info.query_prefix, info.document_prefix))
-            return self._current_model.read(connection) or model
+            return current_of(self._current_model.read(connection)) or model
 
         told = buckets.each(self._pool, Deadline.after(DATABASE_SECONDS), note).found
         return next(iter(told.values()))
@@ -238,7 +237,7 @@ class Backlog:
         self._told_problem = problem
 
     def _read_model(self) -> EmbeddingModel | None:
-        return buckets.any_of(self._pool, Deadline.after(DATABASE_SECONDS), self._current_model.read)
+        return current_of(buckets.any_of(self._pool, Deadline.after(DATABASE_SECONDS), self._current_model.read))
 
 
 def _note_scale(connection: Connection, model: EmbeddingModel) -> None:

@@ -6,7 +6,6 @@ Writers wait in their journals meanwhile; what is written to the old name from t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from hermes_memory_pgvector.errors import ConfigError
@@ -35,13 +34,13 @@ def theme(memory: Memory, *, what: str, old: str | None, new: str | None, execut
     with progress.shown(f"theme {what}"), memory.rewriting(execute=execute) as connection:
         _check(connection, what, old, new)
         held = merging.contents(connection, old, new)
-        counts = asdict(held)
+        counts = held
         if execute:
             counts = merging.merge(connection, old, new)
             subject = f"from {old}"[:200]
             audit.record(connection, memory.actor, f"theme {what}", theme=new, subject=subject,
                          counts=counts)  # fmt: skip
-    seconds = held.turns / TURNS_A_SECOND
+    seconds = held["turns"] / TURNS_A_SECOND
     wait = (
         [Note("note", f"this takes about {seconds:,.0f} seconds; what is said meanwhile waits in the journals")]
         if not execute and seconds >= WORTH_SAYING_SECONDS

@@ -30,11 +30,9 @@ SELECT count(*) FROM {table}
 
 -- facts --
 -- what kind of server and login this is
-SELECT current_setting('server_version_num')::integer, current_database()::text, current_schema()::text,
-       pg_encoding_to_char(d.encoding)::text, current_user::text,
+SELECT current_setting('server_version_num')::integer, current_schema()::text, current_user::text,
        has_database_privilege(current_database(), 'CREATE') OR current_schema() IS NOT NULL AND has_schema_privilege(current_schema(), 'CREATE'),
-       pg_is_in_recovery(), pg_database_size(current_database())
-FROM pg_database AS d WHERE d.datname = current_database()
+       pg_is_in_recovery()
 
 
 -- has_approximate_index --
