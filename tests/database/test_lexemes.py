@@ -72,23 +72,6 @@ def test_words_are_stemmed_and_the_commonest_dropped(owner: Connection) -> None:
     assert words(owner, "what is it that we should have been doing with you") == set()
 
 
-@pytest.mark.parametrize(
-    ("question", "document"),
-    [
-        ("cafe", "Das Café am Markt"),
-        ("CAFÉ", "the cafe"),
-        ("猫が好き", "私は猫が大好きです"),
-        ("猫", "私は猫が大好きです"),
-        ("北京的天气", "我昨天查了北京天气预报"),
-        ("กาแฟ", "ฉันชอบดื่มกาแฟตอนเช้า"),
-        ("книги", "Я читал книги и не нашёл ответ"),
-        ("회의", "내일 회의가 있습니다"),
-    ],
-)
-def test_other_scripts_find_their_sentence(owner: Connection, question: str, document: str) -> None:
-    assert words(owner, question) & words(owner, document)
-
-
 def test_a_turn_carries_the_words_before_it_with_less_weight(owner: Connection) -> None:
     found = of_row(owner, "t", "I would say Tuesday", "Which weekday suits?\nOr the dentist on Tuesday?")
     assert {"tuesday:A", "dentist:B", "weekday:B"} <= found

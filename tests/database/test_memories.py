@@ -176,13 +176,6 @@ threading.Event().wait()
     assert stored(agent_home) == ["Blue barrels: 1", "Red barrels: 12"]
 
 
-def test_thousands_of_announced_memories_arrive(agent_home: AgentHome, agent: PgvectorMemoryProvider) -> None:
-    for number in range(6000):
-        write(agent, "add", f"fact number {number} of a large import")
-    agent_home.settle(120)
-    assert agent_home.stored.count("memory_entries") == 6000
-
-
 def test_thousands_of_entries_appear_in_the_file_and_go_again(agent_home: AgentHome) -> None:
     """One comparison finds all of them: what the writer stores behind them must not wait for long."""
     entries = [f"fact number {number} of a large import" for number in range(6000)]

@@ -114,6 +114,7 @@ def test_the_runtime_role_can_write_rows_and_nothing_else(database: Database) ->
         "CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'",
         "UPDATE hermes_pgvector_migrations SET version = 0",
         "DELETE FROM embedding_models",
+        "UPDATE embedding_models SET is_current = false",
         "CREATE ROLE other",
         "COPY conversations TO PROGRAM 'true'",
     ]

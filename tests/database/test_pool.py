@@ -11,10 +11,9 @@ import psycopg
 import pytest
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import DatabaseDenied, DatabaseRejected, DatabaseUnavailable
+from hermes_memory_pgvector.errors import DatabaseUnavailable
 from hermes_memory_pgvector.postgres.conninfo import complete_conninfo
 from hermes_memory_pgvector.postgres.conventions import EARLIEST, LATEST
-from hermes_memory_pgvector.postgres.errors import translate
 from hermes_memory_pgvector.postgres.pool import Pool
 from testing.postgres import Database
 from testing.stored import Stored
@@ -169,18 +168,3 @@ def test_the_operators_own_options_win() -> None:
     assert "search_path=mine" in made
     assert "application_name=own" in made
     assert "connect_timeout=9" in made
-
-
-def test_every_error_of_postgres_has_a_meaning() -> None:
-    """Waiting, another record, or an operator: each SQLSTATE that psycopg knows is one of the three."""
-    kinds = {state: translate(psycopg.errors.lookup(state)()) for state in psycopg.errors._sqlcodes}
-    assert all(isinstance(kind, DatabaseUnavailable | DatabaseRejected | DatabaseDenied) for kind in kinds.values())
-    for state in ("08006", "57P01", "57014", "53300", "53100", "40001", "40P01", "55P03", "25006", "58030", "XX000"):
-        assert isinstance(kinds[state], DatabaseUnavailable), state
-    for state in ("22001", "22P05", "23505", "23514", "54000"):
-        assert isinstance(kinds[state], DatabaseRejected), state
-    for state in ("42P01", "42501", "28P01", "28000", "3D000", "42703"):
-        assert isinstance(kinds[state], DatabaseDenied), state
-    assert isinstance(translate(psycopg.DataError("NUL")), DatabaseRejected)
-    assert isinstance(translate(UnicodeEncodeError("utf-8", "x", 0, 1, "y")), DatabaseRejected)
-    assert isinstance(translate(psycopg.OperationalError("connection refused")), DatabaseUnavailable)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.ops import journals
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from testing.agent import AgentHome
@@ -53,20 +52,14 @@ REPORTS: dict[str, Callable[[PgvectorMemoryProvider], object]] = {
 }
 
 
+@pytest.mark.parametrize("has_several", [False, True], ids=["one provider", "several"])
 @pytest.mark.parametrize("order", list(itertools.permutations(REPORTS)), ids="-".join)
-def test_a_turn_reported_by_every_hook_is_stored_once(agent_home: AgentHome, order: tuple[str, ...]) -> None:
+def test_a_turn_reported_by_every_hook_is_stored_once(
+    agent_home: AgentHome, order: tuple[str, ...], has_several: bool
+) -> None:
     agent = agent_home.provider()
     for name in order:
-        REPORTS[name](agent)
-    assert stored(agent_home) == words(1)
-
-
-@pytest.mark.parametrize("order", list(itertools.permutations(REPORTS)), ids="-".join)
-def test_a_turn_reported_by_hooks_of_several_providers_is_stored_once(
-    agent_home: AgentHome, order: tuple[str, ...]
-) -> None:
-    for name in order:
-        REPORTS[name](agent_home.provider())
+        REPORTS[name](agent_home.provider() if has_several else agent)
     assert stored(agent_home) == words(1)
 
 
@@ -110,14 +103,6 @@ agent.shutdown()
         child.stdout.close()
 
 
-def test_a_burst_of_a_thousand_turns_is_two_thousand_rows(agent_home: AgentHome) -> None:
-    agent = agent_home.provider()
-    for number in range(1000):
-        agent.sync_turn(*exchange(number), session_id="s1")
-    agent_home.settle()
-    assert agent_home.stored.count("conversations") == 2000
-
-
 def test_both_sides_of_a_turn_carry_the_time_they_were_said_and_their_order(agent_home: AgentHome) -> None:
     agent = agent_home.provider()
     for number in range(3):
@@ -127,12 +112,6 @@ def test_both_sides_of_a_turn_carry_the_time_they_were_said_and_their_order(agen
     assert told == [text for number in range(3) for text in exchange(number)]
 
 
-def test_a_clients_retry_within_the_window_is_the_same_turn(agent_home: AgentHome) -> None:
-    for _ in range(3):
-        report(agent_home.provider(), "s1", 1)
-    assert stored(agent_home) == words(1)
-
-
 def test_a_clients_retry_in_another_process_is_the_same_turn(agent_home: AgentHome) -> None:
     script = "provider('marketing').sync_turn(*arguments, session_id='s1')\n"
     for _ in range(2):
@@ -140,14 +119,6 @@ def test_a_clients_retry_in_another_process_is_the_same_turn(agent_home: AgentHo
         assert code == 0
     agent_home.provider()
     assert stored(agent_home) == words(1)
-
-
-def test_the_same_words_after_the_window_are_a_new_turn(agent_home: AgentHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Settings, "turn_retry_window", 0.0)
-    for _ in range(2):
-        report(agent_home.provider(), "s1", 1)
-        agent_home.settle()
-    assert stored(agent_home) == words(1, 1)
 
 
 def test_words_said_again_within_the_window_are_the_same_turn_and_later_a_new_one(agent_home: AgentHome) -> None:
