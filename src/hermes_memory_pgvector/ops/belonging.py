@@ -31,7 +31,7 @@ def accept_connected(home: Path, settings: Settings, connection: Connection) -> 
     folder, own = data_folder(home), home_id(home)
     before = installation.read(folder, own)
     installation.learn(folder, own, installation.place(settings.dsn), found)
-    return before is not None and before.identity is not None and before.identity != found
+    return before is not None and before.identity != found
 
 
 def objection(home: Path, settings: Settings, connection: Connection) -> str:

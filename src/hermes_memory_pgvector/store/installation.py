@@ -9,10 +9,8 @@ database's name count too, which tells a copy from its original.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from hermes_memory_pgvector import files
 from hermes_memory_pgvector.errors import ConfigError, Held
@@ -43,7 +41,7 @@ class Belonging:
     home_id: str
     place: str
     """In words, without a login."""
-    identity: DatabaseIdentity | None
+    identity: DatabaseIdentity
     accepted: str = ""
     """The place that the operator has named since; its identity is learned when it is reached."""
 
@@ -74,10 +72,7 @@ def read(folder: Path, home_id: str) -> Belonging | None:
         return None
     try:
         raw = json.loads(seen.data)
-        known = raw["identity"]
-        identity = (
-            None if known is None else DatabaseIdentity(known["installation"], known["database"], known["server"])
-        )
+        identity = DatabaseIdentity(**raw["identity"])
         found = Belonging(str(raw["home_id"]), str(raw["place"]), identity, str(raw["accepted"]))
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
@@ -99,7 +94,7 @@ def learn(folder: Path, home_id: str, where: str, identity: DatabaseIdentity) ->
 
 def objection(known: Belonging | None, where: str, found: DatabaseIdentity) -> str:
     """Why this database must not get what the journal holds; empty when it may."""
-    if known is None or known.identity is None or known.accepted == where or _is_same(known, where, found):
+    if known is None or known.accepted == where or _is_same(known, where, found):
         return ""
     if known.place == where:
         return (
@@ -125,7 +120,7 @@ class DatabaseGuard:
     def before_start(self, *, has_data: bool) -> None:
         """Whether the embedded server may be started, or even made: not in the place of another database."""
         known = read(self._folder, self._home_id)
-        if known is None or known.identity is None or known.accepted == EMBEDDED:
+        if known is None or known.accepted == EMBEDDED:
             return
         if known.place != EMBEDDED:
             raise Held(
@@ -153,7 +148,7 @@ class DatabaseGuard:
 
 def _is_same(known: Belonging, where: str, found: DatabaseIdentity) -> bool:
     before = known.identity
-    if before is None or before.installation != found.installation:
+    if before.installation != found.installation:
         return False
     if known.place == where == EMBEDDED:
         return True
@@ -163,9 +158,8 @@ def _is_same(known: Belonging, where: str, found: DatabaseIdentity) -> bool:
 
 
 def _write(folder: Path, record: Belonging) -> bool:
-    document: Mapping[str, Any] = asdict(record)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return files.replace(folder / FILE_NAME, json.dumps(document, indent=1).encode("utf-8"))
+        return files.replace(folder / FILE_NAME, json.dumps(asdict(record), indent=1).encode("utf-8"))
     except OSError:
         return False

@@ -105,7 +105,7 @@ def _installation(home: Path) -> str:
     if not (folder / ID_NAME).is_file():
         return ""
     known = installation.read(folder, home_id(home))
-    return "" if known is None or known.identity is None else known.identity.installation
+    return "" if known is None else known.identity.installation
 
 
 def _settled_place(home: Path) -> tuple[str, Path | None] | None:
