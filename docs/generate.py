@@ -19,7 +19,7 @@ from hermes_memory_pgvector.ops.explain import lost, recall, why
 from hermes_memory_pgvector.ops.fleet import metrics
 from hermes_memory_pgvector.ops.forget import request, verification
 from hermes_memory_pgvector.ops.setup import checks, config, doctor, migrate, up
-from hermes_memory_pgvector.store import browse
+from hermes_memory_pgvector.store import audit_log, browse, receipts
 from hermes_memory_pgvector.terminal import program as tree
 from hermes_memory_pgvector.terminal.operation import Note, Page, Plan
 
@@ -112,8 +112,8 @@ DOCUMENTS: dict[str, Any] = {
 """What each command prints; `ui` and `mcp` go on until they are ended."""
 ROWS: dict[str, Any] = {
     "list memories, list turns": shapes.StoredRow, "list themes": browse.Theme, "list sessions": browse.SessionRow,
-    "list events, history of show": shapes.EventRow, "list audit": shapes.AuditLine, "list hidden": shapes.HiddenLine,
-    "list rejected": shapes.RejectedLine, "list receipts": shapes.ReceiptLine, "turns of show": show.SaidLine,
+    "list events, history of show": shapes.EventRow, "list audit": audit_log.AuditRow, "list hidden": shapes.HiddenLine,
+    "list rejected": shapes.RejectedLine, "list receipts": receipts.Receipt, "turns of show": show.SaidLine,
     "themes of status": status.ThemeCount, "processes of status": processes.ProcessLine,
     "results of recall": recall.HitLine, "places of forget --verify": verification.Place,
     "checks of doctor, checks of up": checks.Finding,

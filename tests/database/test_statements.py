@@ -95,7 +95,6 @@ ONE_THEME_OR_ALL = frozenset(
         "forget/verify_turns",
         "history/find",
         "history/list",
-        "history/tail",
         "recall_log/days",
     )
 )

@@ -9,23 +9,27 @@ from datetime import datetime
 
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import one, run
+from hermes_memory_pgvector.terminal import amounts
+from hermes_memory_pgvector.terminal.operation import column
 
 
 @dataclass(frozen=True, slots=True)
 class AuditRow:
     """One thing that somebody did."""
 
-    id: int
-    at: datetime
-    login: str
-    """The role that was logged in to Postgres."""
-    actor: str
-    home_id: str
-    action: str
-    theme: str
+    id: int = column("number", right=True)
+    at: datetime = column("when (UTC)")
+    who: str = column("who")
+    """What somebody says of himself; beside it the login, which Postgres knows, where it is another one than ours."""
+    action: str = column("action")
+    theme: str = column("theme", rare=True)
     """Empty when it concerned more than one."""
-    subject: str
-    counts: Mapping[str, int]
+    subject: str = column("what", rare=True)
+    counts: Mapping[str, int] | None = column("rows", text=True, show=amounts.counted)
+    actor: str = ""
+    login: str = ""
+    """The role that was logged in to Postgres."""
+    home_id: str = ""
 
 
 def insert(

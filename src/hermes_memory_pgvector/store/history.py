@@ -82,19 +82,15 @@ def newest(
     connection: Connection,
     *,
     theme: str | None,
-    since: datetime | None,
-    until: datetime | None,
-    before_id: int | None,
-    limit: int,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    after_id: int | None = None,
+    before_id: int | None = None,
+    limit: int | None = None,
 ) -> list[Event]:
-    """Operations of a theme and a time, or of all, the last to arrive first."""
-    values = {"theme": theme, "since": since, "until": until, "before_id": before_id, "limit": limit}
-    return list(map(_event, run(connection, "history/list", **values)))
-
-
-def after(connection: Connection, theme: str | None, after_id: int) -> list[Event]:
-    """Operations with higher numbers, in the order they arrived."""
-    return list(map(_event, run(connection, "history/tail", theme=theme, after_id=after_id)))
+    """Operations of a theme, a time and between two numbers, or all, the last to arrive first."""
+    values = {"theme": theme, "since": since, "until": until, "after_id": after_id, "before_id": before_id}
+    return list(map(_event, run(connection, "history/list", **values, limit=limit)))
 
 
 def of_theme(connection: Connection, theme: str, target: Target) -> list[Event]:

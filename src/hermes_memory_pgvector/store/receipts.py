@@ -10,20 +10,22 @@ from typing import Any
 
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import one, run
+from hermes_memory_pgvector.terminal import amounts
+from hermes_memory_pgvector.terminal.operation import column
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """What was forgotten; it is written in the transaction that forgets."""
 
-    id: int
-    forgotten_at: datetime
+    id: int = column("receipt", right=True)
+    forgotten_at: datetime = column("when (UTC)")
     """What was said later is not forgotten."""
-    actor: str
-    home_id: str
-    named: tuple[str, ...]
+    actor: str = column("by")
+    home_id: str = ""
+    named: tuple[str, ...] = column("named", rare=True, default=())
     """The options that were given."""
-    counts: Mapping[str, int]
+    counts: Mapping[str, int] = column("rows", text=True, show=amounts.counted)
     left: Sequence[str] = ()
     """What could not be reached, in sentences."""
 

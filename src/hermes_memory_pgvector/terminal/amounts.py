@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from datetime import datetime
 
 _UNITS = ("B", "kB", "MB", "GB", "TB")
@@ -44,3 +45,9 @@ def ago(moment: datetime | float | None, now: datetime | None = None) -> str:
     then = moment.timestamp() if isinstance(moment, datetime) else moment
     past = max(0.0, (time.time() if now is None else now.timestamp()) - then)
     return "just now" if past < 2 else f"{seconds(past)} ago"
+
+
+def counted(counts: Mapping[str, int] | None) -> str:
+    """Numbers with their nouns, without those that are zero."""
+    kept = {name.replace("_", " "): number for name, number in (counts or {}).items() if number}
+    return ", ".join(f"{name}: {number:,}" for name, number in kept.items())

@@ -72,11 +72,11 @@ class Tail:
         """What is new, in the order in which it was said."""
         event, turn = (max(0, number - STRETCH) for number in (self._event, self._turn))
         turns = browse.turns_after(connection, self._theme, turn) if self._which in ("rows", "turns") else []
-        events = history.after(connection, self._theme, event) if self._which != "turns" else []
+        events = history.newest(connection, theme=self._theme, after_id=event) if self._which != "turns" else []
         self._turn = max([self._turn, *(row.id for row in turns)])
         self._event = max([self._event, *(each.id for each in events)])
         found: list[tuple[datetime, StoredRow | EventRow]] = [(row.at, row_of(row)) for row in turns]
-        found += [(each.at, event_of(each)) for each in events]
+        found += [(each.at, event_of(each)) for each in reversed(events)]
         known = set(self._seen)
         news = [line for _, line in sorted(found, key=lambda each: each[0]) if line.id not in known]
         self._seen.extend(line.id for line in news)

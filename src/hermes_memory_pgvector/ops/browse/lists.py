@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
@@ -12,16 +11,16 @@ from hermes_memory_pgvector.errors import CareError, UsageError
 from hermes_memory_pgvector.ops import row
 from hermes_memory_pgvector.ops.browse import shapes
 from hermes_memory_pgvector.ops.browse.shapes import (
-    AuditLine,
     EventRow,
     HiddenLine,
-    ReceiptLine,
     RejectedLine,
     StoredRow,
 )
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.store import audit_log, browse, dead_letters, hidden, history, receipts
+from hermes_memory_pgvector.store.audit_log import AuditRow
 from hermes_memory_pgvector.store.browse import ListPlace, SessionRow, StoredMemory, Theme
+from hermes_memory_pgvector.store.receipts import Receipt
 from hermes_memory_pgvector.terminal import parse
 from hermes_memory_pgvector.values import Kind
 
@@ -92,17 +91,11 @@ def _events(connection: Connection, given: Given) -> list[EventRow]:
     return [shapes.event_of(event) for event in events]
 
 
-def _audit(connection: Connection, given: Given) -> list[AuditLine]:
-    own_login = connection.info.user
-    found = audit_log.newest(
+def _audit(connection: Connection, given: Given) -> list[AuditRow]:
+    return audit_log.newest(
         connection, theme=given["theme"], action=given["action"], since=given["since"], until=given["until"],
         before_id=parse.positive(given["page"]) if given["page"] else None, limit=given["limit"] + 1,
     )  # fmt: skip
-    # Who it was is what somebody said; the login is what Postgres knows.
-    return [
-        AuditLine(who=each.actor if each.login == own_login else f"{each.actor} ({each.login})", **asdict(each))
-        for each in found
-    ]
 
 
 def _hidden(connection: Connection, given: Given) -> list[HiddenLine]:
@@ -119,8 +112,8 @@ def _rejected(connection: Connection, given: Given) -> list[RejectedLine]:
     return _behind(found, given["page"])
 
 
-def _receipts(connection: Connection, given: Given) -> list[ReceiptLine]:
-    return _behind([ReceiptLine(**asdict(each)) for each in receipts.listed(connection, MANY)], given["page"])
+def _receipts(connection: Connection, given: Given) -> list[Receipt]:
+    return _behind(receipts.listed(connection, MANY), given["page"])
 
 
 def _behind(found: list[Any], page: str | None) -> list[Any]:

@@ -59,22 +59,6 @@ class EventRow:
 
 
 @dataclass(frozen=True, slots=True)
-class AuditLine:
-    """What somebody did with the memory."""
-
-    id: int = column("number", right=True)
-    at: datetime | None = column("when (UTC)")
-    who: str = column("who")
-    action: str = column("action")
-    theme: str = column("theme", rare=True)
-    subject: str = column("what", rare=True)
-    counts: Mapping[str, int] | None = column("rows", text=True, show=lambda counts: counted(counts))
-    actor: str = ""
-    login: str = ""
-    home_id: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class HiddenLine:
     """A rule that hides rows: the number that takes it back, whose it is, and what it hides."""
 
@@ -100,20 +84,6 @@ class RejectedLine:
     reason: str = column("reason", text=True)
     writer: str = ""
     position: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ReceiptLine:
-    """What was forgotten, by whom and when."""
-
-    id: int = column("receipt", right=True)
-    forgotten_at: datetime | None = column("when (UTC)")
-    actor: str = column("by")
-    named: tuple[str, ...] = column("named", rare=True, default=())
-    counts: Mapping[str, int] | None = column("rows", text=True, show=lambda counts: counted(counts))
-    left: tuple[str, ...] = ()
-    """What could not be reached."""
-    home_id: str = ""
 
 
 def row_of(row: Row) -> StoredRow:
@@ -156,12 +126,6 @@ def event_of(event: Event) -> EventRow:
         f"e{event.id}", event.at, event.theme, event.action, event.target, event.by, event.session_id,
         told, "event", event.home_id or None, event.content or None, old or None, dict(event.metadata),
     )  # fmt: skip
-
-
-def counted(counts: Mapping[str, int] | None) -> str:
-    """Numbers with their nouns, without those that are zero."""
-    kept = {name.replace("_", " "): number for name, number in (counts or {}).items() if number}
-    return ", ".join(f"{name}: {number:,}" for name, number in kept.items())
 
 
 def _beginning(text: str, chars: int = 60) -> str:

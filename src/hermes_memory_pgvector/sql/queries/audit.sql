@@ -7,7 +7,8 @@ RETURNING id;
 
 -- list --
 -- What was done, newest first, below a number.
-SELECT id, at, login, actor, home_id, action, theme, subject, counts
+SELECT id, at, actor || CASE WHEN login = session_user THEN '' ELSE ' (' || login || ')' END, action, theme, subject, counts,
+       actor, login, home_id
 FROM audit_log
 WHERE (%(theme)s::text IS NULL OR theme = %(theme)s)
   AND (%(action)s::text IS NULL OR action = %(action)s)

@@ -41,15 +41,16 @@ ORDER BY asked.home_id;
 
 
 -- list --
--- Operations on memories, newest first, below a number.
+-- Operations on memories, newest first, between two numbers.
 --
--- theme, since, until, before_id: null for all; limit.
+-- theme, since, until, after_id, before_id, limit: null for all.
 SELECT agent_identity, id, target, action, content, old_text, previous, home_id, origin, at, metadata, written_by, untrusted,
        order_us, writer, seq, part
 FROM memory_operations
 WHERE (%(theme)s::text IS NULL OR agent_identity = %(theme)s::text)
   AND (%(since)s::timestamptz IS NULL OR at >= %(since)s::timestamptz)
   AND (%(until)s::timestamptz IS NULL OR at < %(until)s::timestamptz)
+  AND (%(after_id)s::bigint IS NULL OR id > %(after_id)s::bigint)
   AND (%(before_id)s::bigint IS NULL OR id < %(before_id)s::bigint)
 ORDER BY id DESC LIMIT %(limit)s::integer;
 
@@ -66,12 +67,3 @@ ORDER BY order_us, writer, seq, part;
 -- our_turn --
 -- Whether nobody else is shortening the history, until the transaction ends.
 SELECT pg_try_advisory_xact_lock(hashtextextended('hermes-history', 7));
-
-
--- tail --
--- Operations on memories that were stored lately: numbers above one.
-SELECT agent_identity, id, target, action, content, old_text, previous, home_id, origin, at, metadata, written_by, untrusted,
-       order_us, writer, seq, part
-FROM memory_operations
-WHERE id > %(after_id)s::bigint AND (%(theme)s::text IS NULL OR agent_identity = %(theme)s::text)
-ORDER BY id;
