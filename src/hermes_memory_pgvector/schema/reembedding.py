@@ -19,6 +19,7 @@ from hermes_memory_pgvector.errors import CareError, DatabaseUnavailable, Schema
 from hermes_memory_pgvector.postgres.errors import MIGRATE_COMMAND, translated
 from hermes_memory_pgvector.postgres.statements import admin_statement, statement, vector_tables
 from hermes_memory_pgvector.schema import owner
+from hermes_memory_pgvector.schema.buckets import tidy
 from hermes_memory_pgvector.schema.migrate import fleet_roles, make_views_and_grants
 from hermes_memory_pgvector.schema.model_tables import NewModel, ensure_model, make_current
 from hermes_memory_pgvector.store import audit_log, models, schema
@@ -61,14 +62,10 @@ def alone(dsn: str) -> Iterator[None]:
             connection.close()
 
 
-def settle(dsn: str, model: EmbeddingModel) -> None:
+def settle(dsn: str) -> None:
     """Have the new model's tables read as fast as those that have been in use for long."""
     with owner.connected(dsn, NAME) as connection:
-        connection.execute("SELECT set_config('statement_timeout', '0', false)")
-        for schema_name in owner.buckets(connection):
-            for table in vector_tables(model.id).values():
-                place = sql.Identifier(schema_name)
-                connection.execute(sql.SQL("VACUUM (ANALYZE) {}.{}").format(place, table))
+        tidy(connection)
 
 
 def switch(dsn: str, model: EmbeddingModel, finish: Callable[[Connection], bool], *, actor: str, home_id: str) -> bool:

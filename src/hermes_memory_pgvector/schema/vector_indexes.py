@@ -96,8 +96,6 @@ def _alone(dsn: str) -> Iterator[tuple[Connection, EmbeddingModel]]:
         model = next(current_model(connection) for _ in _buckets(connection))
         if model is None:
             raise SchemaError(f"there are no vector tables yet; run: {MIGRATE_COMMAND}")
-        # The login may have a time limit that suits agents; a build takes as long as it takes.
-        connection.execute("SELECT set_config('statement_timeout', '0', false)")
         if not owner.value(connection, sql.SQL("SELECT pg_try_advisory_lock(%s)"), (LOCK_KEY,)):
             raise DatabaseUnavailable(
                 "another `hermes-pgvector migrate --index` is running on this database; wait until it has finished"

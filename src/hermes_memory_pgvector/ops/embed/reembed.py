@@ -210,7 +210,7 @@ def _switched(
         bar.phase(f"embedding with {info.name}")
         work.run()
         bar.phase("preparing the switch")
-        reembedding.settle(admin, model)
+        reembedding.settle(admin)
         for attempt in itertools.count():
             work.run()
             bar.phase("switching")

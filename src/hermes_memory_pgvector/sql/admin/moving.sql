@@ -98,7 +98,7 @@ SELECT setval(format('%%I.%%I', current_schema(), %(name)s::text)::regclass, %(v
 -- stay_within --
 -- lets names mean the objects of one schema and of pgvector's for as long as this connection lives, without a time limit
 SELECT set_config('search_path', concat_ws(', ', quote_ident(%(schema)s), quote_ident(e.place), 'pg_temp'), false),
-       set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false),
+       set_config('lock_timeout', '0', false),
        set_config('idle_in_transaction_session_timeout', '0', false), set_config('synchronous_commit', 'on', false)
 FROM (SELECT (SELECT n.nspname FROM pg_extension AS x JOIN pg_namespace AS n ON n.oid = x.extnamespace
               WHERE x.extname = 'vector') AS place) AS e
