@@ -111,11 +111,16 @@ def test_vectors_of_another_model_are_kept_beside_the_new_ones(empty_database: D
 
 
 def test_edges_of_the_published_package_become_turns_that_name_the_session(empty_database: Database) -> None:
-    made(empty_database, *PEER, EDGE)
+    unknown = (
+        "INSERT INTO memory_agent_edges (parent_session_id, attrs) SELECT 's2', to_jsonb(json_build_object('n', n))"
+    )
+    made(empty_database, *PEER, EDGE, f"{unknown} FROM generate_series(1, 3) AS n")
     migrate.apply(empty_database.owner_dsn)
     with psycopg.connect(empty_database.runtime_dsn) as connection:
-        row = connection.execute(EDGES).fetchone()
-    assert row == ("marketing", "s1", "c1")
+        rows = connection.execute(EDGES).fetchall()
+        numbers = connection.execute("SELECT metadata -> 'n' FROM conversations WHERE session_id = 's2'").fetchall()
+    assert sorted(rows) == [("default", "s2", "")] * 3 + [("marketing", "s1", "c1")]
+    assert sorted(numbers) == [(1,), (2,), (3,)]
 
 
 def test_the_earlier_tables_stay_until_the_operator_drops_them(empty_database: Database) -> None:

@@ -5,14 +5,16 @@ WHERE attrelid = %s::text::regclass AND attnum > 0 AND NOT attisdropped AND attg
 
 
 -- delegations --
--- makes turns of the delegations of an earlier installation, which kept no words of them
+-- makes turns of the delegations of an earlier installation, which kept no words of them, and numbers equal ones
 INSERT INTO conversations (agent_identity, session_id, role, content, ts, metadata, digest, ordinal, origin)
-SELECT coalesce(nullif(lower(btrim(old.parent_identity)), ''), 'default'), coalesce(old.parent_session_id, ''), 'tool', told.words,
-       old.ts, old.attrs || jsonb_build_object('kind', old.kind, 'delegated_to', coalesce(old.child_session_id, '')),
-       hermes_turn_digest('tool', told.words), 1, 'import'
-FROM memory_agent_edges AS old
-CROSS JOIN LATERAL (SELECT 'Delegated to session ' || coalesce(old.child_session_id, 'unknown') || '.' AS words) AS told
-ON CONFLICT DO NOTHING
+SELECT told.theme, told.session_id, 'tool', told.words, told.ts,
+       told.attrs || jsonb_build_object('kind', told.kind, 'delegated_to', coalesce(told.child_session_id, '')),
+       hermes_turn_digest('tool', told.words),
+       row_number() OVER (PARTITION BY told.theme, told.session_id, told.words ORDER BY told.ts, told.id), 'import'
+FROM (SELECT *, coalesce(nullif(lower(btrim(parent_identity)), ''), 'default') AS theme,
+             coalesce(parent_session_id, '') AS session_id,
+             'Delegated to session ' || coalesce(child_session_id, 'unknown') || '.' AS words
+      FROM memory_agent_edges) AS told
 
 
 -- dimension --
