@@ -137,7 +137,7 @@ def apply(
                     ):
                         outcome.vectors_wanted += connection.execute(enqueue.format(**names)).rowcount
             if _ensure_role(connection, runtime_role, runtime_password, outcome):
-                make_views_and_grants(connection, {*fleet_roles(connection), runtime_role})
+                make_views_and_grants(connection, runtime_role)
         outcome.handed_out = hand_out(connection, report)
         if outcome.applied or outcome.dealt or outcome.handed_out:
             report("collecting statistics")
@@ -280,13 +280,10 @@ def _ensure_role(connection: Connection, role: str, password: str | None, outcom
     return True
 
 
-def fleet_roles(connection: Connection) -> list[str]:
-    """The roles that run agents."""
-    return [str(row[0]) for row in connection.execute(admin_statement("schema/runtime_roles")).fetchall()]
-
-
-def make_views_and_grants(connection: Connection, roles: Collection[str]) -> None:
-    """Let the views show the current model's vectors, and give these roles what running agents takes."""
+def make_views_and_grants(connection: Connection, *more_roles: str) -> None:
+    """Let the views show the current model's vectors, and give the roles that run agents, and more, what that takes."""
+    told = connection.execute(admin_statement("schema/runtime_roles")).fetchall()
+    roles = sorted({*more_roles, *(str(role) for (role,) in told)})
     main, schemas = owner.schema_to_migrate(connection), owner.buckets(connection)
     shown = (*ALL_BUCKETS, *LEAPING) if schemas != [main] else ()
     for name in EMBEDDED if shown else ():
@@ -311,7 +308,7 @@ def make_views_and_grants(connection: Connection, roles: Collection[str]) -> Non
             sql.Identifier(name), sql.SQL(" UNION ALL ").join(parts)
         )
         connection.execute(view)
-        for role in sorted(roles):
+        for role in roles:
             connection.execute(sql.SQL("GRANT SELECT ON {} TO {}").format(sql.Identifier(name), sql.Identifier(role)))
     connection.execute(_installation_views_and_grants(roles).encode())
 
@@ -322,7 +319,7 @@ def _views_and_grants(schema: str, model_ids: Collection[int], current: int | No
         views = sql.SQL(read_sql("model_views.sql"))
         parts.append(views.format(schema=sql.Identifier(schema), **vector_tables(current)))
     parts.append(sql.SQL(read_sql("views.sql")))
-    for name in sorted(roles):
+    for name in roles:
         role = sql.Identifier(name)
         parts.append(sql.SQL(read_sql("grants.sql")).format(role=role, role_literal=sql.Literal(name)))
         grant = sql.SQL("GRANT SELECT, INSERT, UPDATE, DELETE ON {memory_vectors}, {turn_vectors} TO {role};")
@@ -336,5 +333,5 @@ def _views_and_grants(schema: str, model_ids: Collection[int], current: int | No
 def _installation_views_and_grants(roles: Collection[str]) -> str:
     grants = sql.SQL(read_sql("installation_grants.sql"))
     parts = [sql.SQL(read_sql("installation_views.sql"))]
-    made = [grants.format(role=sql.Identifier(name), role_literal=sql.Literal(name)) for name in sorted(roles)]
+    made = [grants.format(role=sql.Identifier(name), role_literal=sql.Literal(name)) for name in roles]
     return sql.SQL("\n").join([*parts, *made]).as_string(None)

@@ -253,7 +253,7 @@ def move(source: Side, target: Side, begin: Callable[[str], None], advance: Call
             target.set_sequences_of(source, names)
         target.connection.execute(admin_statement("moving/leave"), (None,))
         target.connection.execute(admin_statement("buckets/set_buckets"), (schemas,))
-        migrate.make_views_and_grants(target.connection, migrate.fleet_roles(target.connection))
+        migrate.make_views_and_grants(target.connection)
     buckets.tidy(target.connection)
     return rows
 

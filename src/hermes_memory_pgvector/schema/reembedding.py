@@ -20,7 +20,7 @@ from hermes_memory_pgvector.postgres.errors import MIGRATE_COMMAND, translated
 from hermes_memory_pgvector.postgres.statements import admin_statement, statement, vector_tables
 from hermes_memory_pgvector.schema import owner
 from hermes_memory_pgvector.schema.buckets import tidy
-from hermes_memory_pgvector.schema.migrate import fleet_roles, make_views_and_grants
+from hermes_memory_pgvector.schema.migrate import make_views_and_grants
 from hermes_memory_pgvector.schema.model_tables import NewModel, ensure_model, make_current
 from hermes_memory_pgvector.store import audit_log, models, schema
 from hermes_memory_pgvector.store.models import current_model
@@ -42,7 +42,7 @@ def begin(dsn: str, spec: NewModel) -> EmbeddingModel:
         if current is None:
             raise SchemaError(f"the database has no vectors yet; run: {MIGRATE_COMMAND}")
         model_id = ensure_model(connection, spec, is_current=False)
-        make_views_and_grants(connection, fleet_roles(connection))
+        make_views_and_grants(connection)
         return dataclasses.replace(
             current, id=model_id, name=spec.name, dim=spec.dim, is_current=False,
             unrelated_mean=spec.unrelated_mean, unrelated_sd=spec.unrelated_sd,
@@ -84,7 +84,7 @@ def switch(dsn: str, model: EmbeddingModel, finish: Callable[[Connection], bool]
             make_current(connection, model.id)
             for _ in owner.within_buckets(connection):
                 connection.execute(admin_statement("models/finish_pending").format(**vector_tables(model.id)))
-            make_views_and_grants(connection, fleet_roles(connection))
+            make_views_and_grants(connection)
             _record(connection, actor, home_id, "switch model", model, {})
     except DatabaseUnavailable as error:
         if error.sqlstate not in LOCK_STATES:

@@ -22,7 +22,6 @@ class SchemaState:
     pgvector: str
     server: int
     role: str
-    is_superuser: bool
 
     @property
     def news(self) -> str:
@@ -50,7 +49,7 @@ def verify(connection: Connection) -> SchemaState:
     """
     if one(connection, "schema/ledger")[0] is None:
         raise SchemaError(_missing(connection))
-    version, pgvector, may_write, server, role, is_superuser, keeps_together = one(connection, "schema/state")
+    version, pgvector, may_write, server, role, keeps_together = one(connection, "schema/state")
     if (version or 0) < SCHEMA_VERSION:
         raise SchemaError(
             f"the schema is at version {version or 0}, {SCHEMA_VERSION} is needed; run: {MIGRATE_COMMAND}"
@@ -68,7 +67,7 @@ def verify(connection: Connection) -> SchemaState:
         )
     if not may_write:
         raise SchemaError(f'role "{role}" may not write; run: {MIGRATE_COMMAND} --runtime-role {role}')
-    return SchemaState(version, pgvector, server, role, is_superuser)
+    return SchemaState(version, pgvector, server, role)
 
 
 def _missing(connection: Connection) -> str:

@@ -40,6 +40,5 @@ SELECT (SELECT max(version) FROM hermes_pgvector_migrations),
                          AND has_table_privilege('conversations', 'INSERT, UPDATE, DELETE') END,
        current_setting('server_version_num')::integer,
        current_user::text,
-       (SELECT rolsuper FROM pg_roles WHERE rolname = current_user),
        -- Otherwise the vectors of deleted rows would stay.
        current_setting('session_replication_role') <> 'replica';
