@@ -11,8 +11,7 @@ import array
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
@@ -32,16 +31,14 @@ MAX_DIM = 16_000
 """The most numbers a pgvector column can hold."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(NamedTuple):
     """The cosine of unrelated texts in a model: what similarity is counted from, and in which unit."""
 
     mean: float
     sd: float
 
 
-@dataclass(frozen=True, slots=True)
-class ModelInfo:
+class ModelInfo(NamedTuple):
     """What must be stored with a vector so that it can be compared later."""
 
     name: str
@@ -107,12 +104,13 @@ def fitting_end(text: str, start: int, size: int) -> int:
     A token is about four of those, and about one sign of Chinese, Japanese or Korean.
     """
     end = min(start + size, len(text))
-    while (weight := end - start + 3 * len(_UNSPACED.findall(text, start, end))) > size and end > start + 1:
+    while (weight := end - start + 3 * len(re.findall(_UNSPACED, text[start:end]))) > size and end > start + 1:
         end = min(end - 1, start + max(1, (end - start) * size // weight))
     return end
 
 
-_UNSPACED = re.compile("[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
+# As text: made into a pattern when a text is embedded, not when the package is loaded.
+_UNSPACED = "[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"
 
 
 def unit_vector(values: object, dim: int | None, source: str) -> Vector:

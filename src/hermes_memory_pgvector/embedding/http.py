@@ -13,10 +13,10 @@ import select
 import socket
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
 from queue import Empty, SimpleQueue
+from typing import NamedTuple
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.url import Endpoint
@@ -29,8 +29,7 @@ _CHUNK_BYTES = 64 * 1024
 _REASON_BYTES = 2048
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """A status and, when it is a success or nothing is there, the body."""
 
     status: int

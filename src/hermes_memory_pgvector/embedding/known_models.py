@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from hermes_memory_pgvector.errors import ConfigError
 
@@ -12,8 +12,7 @@ SHORT_CONTEXT_CHARS = 2_000
 """About 512 tokens of English: what the BERT-sized models can read."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSpec:
+class ModelSpec(NamedTuple):
     """The facts about one model or family; `dim` is None when the name does not tell."""
 
     dim: int | None = None
@@ -92,7 +91,7 @@ def spec_with(model: str, prefixes: str) -> ModelSpec:
     told = {name.strip(): value for name, sign, value in parts if sign}
     if len(told) != len(parts) or not told.keys() <= {"query", "document"}:
         raise ConfigError("embed_prefixes must be query=…|document=…|, none, or empty")
-    return replace(spec, query_prefix=told.get("query", ""), document_prefix=told.get("document", ""))
+    return spec._replace(query_prefix=told.get("query", ""), document_prefix=told.get("document", ""))
 
 
 def spec_of(model: str) -> ModelSpec:

@@ -13,10 +13,9 @@ import logging
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.base import ModelInfo, Scale, Vector, embeddable
@@ -37,8 +36,7 @@ _TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
 _EXTRA = "hermes-pgvector up fetches it; or set embed_url to an embedding endpoint"
 
 
-@dataclass(frozen=True, slots=True)
-class _Model:
+class _Model(NamedTuple):
     tokenizer: Tokenizer
     weights: np.ndarray
     is_word: np.ndarray

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from hermes_memory_pgvector.errors import ConfigError
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """An http or https address without credentials."""
 
     scheme: str

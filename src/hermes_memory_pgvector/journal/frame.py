@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 from zlib import crc32
 
@@ -23,8 +22,7 @@ _CHECKS = struct.Struct("<II")
 HEADER_BYTES = _FIELDS.size + _CHECKS.size
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """An intact record and the bytes of the file it occupies."""
 
     micros: int
@@ -33,8 +31,7 @@ class Frame:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Junk:
+class Junk(NamedTuple):
     """Bytes that are not an intact record of this writer."""
 
     start: int

@@ -21,8 +21,8 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import JournalError, ThreadUnavailable
@@ -43,8 +43,7 @@ _CENSUS_SECONDS = 2.0
 _RETRY_SECONDS = 0.25
 
 
-@dataclass(frozen=True, slots=True)
-class JournalStats:
+class JournalStats(NamedTuple):
     """What an operator sees of a journal."""
 
     bytes_on_disk: int

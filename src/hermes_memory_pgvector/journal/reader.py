@@ -10,8 +10,8 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from hermes_memory_pgvector.journal.frame import Frame
 from hermes_memory_pgvector.journal.segment import SegmentFile, list_directory, position, walk_file
@@ -19,8 +19,7 @@ from hermes_memory_pgvector.journal.segment import SegmentFile, list_directory, 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One payload, and where its frame begins and ends."""
 
     writer: str
@@ -29,8 +28,7 @@ class Record:
     payload: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Depth:
+class Depth(NamedTuple):
     """What waits after a mark."""
 
     records: int

@@ -13,8 +13,8 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from hermes_memory_pgvector.errors import JournalError
 from hermes_memory_pgvector.journal import lock
@@ -40,8 +40,7 @@ def file_number(at: int) -> int:
     return at >> OFFSET_BITS
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentFile:
+class SegmentFile(NamedTuple):
     """A segment as the directory shows it."""
 
     writer: str
@@ -62,8 +61,7 @@ class SegmentFile:
         return position(self.number, self.size)
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(NamedTuple):
     """Everything of ours in the directory at one moment."""
 
     segments: tuple[SegmentFile, ...]

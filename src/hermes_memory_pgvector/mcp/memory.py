@@ -98,7 +98,7 @@ class SharedMemory:
         try:
             return self._remember(given.get("content"), given.get("target") or "memory")
         except BadArgument as problem:
-            return error(problem.sentence)
+            return error(str(problem))
         except JournalError as problem:
             return error(f"Nothing was stored: {problem}. Try again later.")
 

@@ -6,8 +6,8 @@ import difflib
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from hermes_memory_pgvector.text.clean import entries_of
 from hermes_memory_pgvector.text.secrets import NOTHING, Masker
@@ -20,8 +20,7 @@ MAX_ALIGNED_ENTRIES = 2000
 """Pairing edited entries takes time that grows with the square of their number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stamp:
+class Stamp(NamedTuple):
     """A cheap sign of whether a file has changed."""
 
     modified_ns: int
@@ -29,8 +28,7 @@ class Stamp:
     inode: int
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """One difference between the file and the rows that came from it; `old` is None for an add, `new` for a remove."""
 
     theme: str

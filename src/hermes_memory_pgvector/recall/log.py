@@ -6,7 +6,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from hermes_memory_pgvector.meters import (
@@ -127,4 +126,4 @@ class RecallLog:
     def without_made_up_themes(answers: Sequence[LoggedAnswer], themes: Collection[str]) -> list[LoggedAnswer]:
         """The same with NO_THEME in place of every scope that is not among these themes."""
         plain = {*themes, *(scope.value for scope in Scope)}
-        return [each if each.scope in plain else replace(each, scope=NO_THEME) for each in answers]
+        return [each if each.scope in plain else each._replace(scope=NO_THEME) for each in answers]

@@ -9,9 +9,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from hermes_memory_pgvector.breaker import Breaker
 from hermes_memory_pgvector.config.settings import Settings
@@ -69,8 +69,7 @@ Reading = Callable[[Deadline], AbstractContextManager[Connection]]
 """Lends a connection for one read: a transaction that ends at the deadline."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What was found."""
 
     hits: tuple[Hit, ...]
@@ -80,8 +79,7 @@ class Answer:
     """Where nothing was found: how many rows were searched, counted up to store.search.COUNTED; None if unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(NamedTuple):
     """A question as the search takes it."""
 
     meaning: Meaning | None
@@ -206,7 +204,7 @@ class Recall:
         wording = read_wording(question)
         deadline.check()
         if meaning is not None and not self._settings.hybrid_search:
-            wording = replace(wording, text="")
+            wording = wording._replace(text="")
         return Prepared(meaning, wording, degraded, models[0] if models and models[0].is_current else None)
 
     def _with_sizes(self, questions: Sequence[Question], answers: list[Answer], deadline: Deadline) -> list[Answer]:
@@ -226,7 +224,7 @@ class Recall:
             logger.debug("answering without the number of rows searched: %s", type(error).__name__)
             return answers
         counted = dict(zip(empty, sizes, strict=True))
-        return [replace(answer, searched=counted.get(place)) for place, answer in enumerate(answers)]
+        return [answer._replace(searched=counted.get(place)) for place, answer in enumerate(answers)]
 
     def _with_neighbours(self, answer: Answer, deadline: Deadline) -> Answer:
         """The same hits with the turns before and after them, or the hits alone when those cannot be read."""
@@ -238,7 +236,7 @@ class Recall:
                 with self._lend(deadline, answer.hits[places[0]]) as connection:
                     pending = send_neighbours(connection, [answer.hits[place] for place in places])
                 found |= zip(places, pending(), strict=True)
-            return replace(answer, hits=tuple(hit for _, hit in sorted(found.items())))
+            return answer._replace(hits=tuple(hit for _, hit in sorted(found.items())))
         except (DatabaseError, DeadlineExceeded) as error:
             logger.debug("answering without neighbours: %s", type(error).__name__)
             return answer

@@ -51,7 +51,7 @@ def answer(arguments: Any, session: Session, changing: Changing, masker: Masker,
         with changing() as connection:
             note = _retract(connection, session, name, Key(kind, session.theme, number), reason, home_id)
     except BadArgument as problem:
-        return error(problem.sentence)
+        return error(str(problem))
     except MemoryPluginError:
         return error(OUT_OF_REACH)
     if note is None:

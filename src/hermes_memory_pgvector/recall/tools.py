@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from typing import Any
 
@@ -118,11 +117,8 @@ def _schema(name: str, description: str, *, scopes: str, more: dict[str, Any]) -
     }
 
 
-@dataclass(frozen=True, slots=True)
 class BadArgument(Exception):
-    """An argument that cannot be used, explained to the model."""
-
-    sentence: str
+    """An argument that cannot be used, explained to the model in a sentence."""
 
 
 def answer(
@@ -147,7 +143,7 @@ def answer(
         )
         found = search([question])[0]
     except BadArgument as problem:
-        return error(problem.sentence)
+        return error(str(problem))
     except DatabaseRejected:
         return error("The memory cannot search for that. Ask in other words, or with another scope.")
     except MemoryPluginError:

@@ -20,8 +20,6 @@ from hermes_memory_pgvector.config import home as home_identity
 from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.embedding import local as _local  # noqa: F401 - loaded here, not while an agent waits
-from hermes_memory_pgvector.embedding import remote as _remote  # noqa: F401
 from hermes_memory_pgvector.embedding.configured import ConfiguredEmbedder
 from hermes_memory_pgvector.errors import JournalError, ThreadUnavailable
 from hermes_memory_pgvector.fork import renew_after_fork

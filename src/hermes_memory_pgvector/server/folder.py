@@ -21,8 +21,8 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from hermes_memory_pgvector import files, machine
 from hermes_memory_pgvector.config.home import ID_NAME, identity, root_of
@@ -59,8 +59,7 @@ NEW_PREFIX, NEW_SUFFIX = "new-", ".sock"
 PERSONAL_NAME = ".hermes-pgvector"
 
 
-@dataclass(frozen=True, slots=True)
-class Postmaster:
+class Postmaster(NamedTuple):
     """What the server writes about itself into its pid file."""
 
     pid: int

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
@@ -14,8 +14,7 @@ from hermes_memory_pgvector.store.installation import DatabaseGuard
 NO_DATABASE = "there is no database yet; run: hermes-pgvector up"
 
 
-@dataclass(frozen=True, slots=True)
-class Logins:
+class Logins(NamedTuple):
     """Two connection strings of one database; a configured dsn is both."""
 
     owner: str

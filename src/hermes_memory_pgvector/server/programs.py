@@ -8,8 +8,8 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from hermes_memory_pgvector import files, machine
 from hermes_memory_pgvector.deadline import Deadline
@@ -31,8 +31,7 @@ REASONS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(NamedTuple):
     """The user the server runs as."""
 
     uid: int
@@ -46,8 +45,7 @@ class Account:
         return self.uid, self.gid
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramOutcome:
+class ProgramOutcome(NamedTuple):
     """The result of a program; its output is for decisions, never for messages."""
 
     returncode: int

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.postgres import buckets
@@ -95,8 +95,7 @@ class Rules:
         return None if themes is None else list(themes)
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
+class Due(NamedTuple):
     """What a theme has that is about to go."""
 
     theme: str
@@ -107,8 +106,7 @@ class Due:
     oldest: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class DueMemory:
+class DueMemory(NamedTuple):
     """A memory that is too old."""
 
     theme: str

@@ -9,8 +9,9 @@ so becomes a plain add, and everything else goes.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import one, run
@@ -23,8 +24,7 @@ Shape = Mapping[str, frozenset[str]]
 """The homes that hold each entry."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rest:
+class Rest(NamedTuple):
     """What becomes of a history: which operations go, and which become plain adds of what they say."""
 
     gone: tuple[int, ...] = ()

@@ -52,8 +52,7 @@ class Bounds:
 EVERYTHING: Final = Bounds()
 
 
-@dataclass(frozen=True, slots=True)
-class SameWords:
+class SameWords(NamedTuple):
     """The rows of a theme that say what one of them says, that one first."""
 
     keys: tuple[Key, ...]

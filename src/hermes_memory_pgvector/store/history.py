@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import one, run
@@ -126,8 +126,7 @@ def _event(row: Any) -> Event:
     return Event(*(*told, Origin(origin), at, metadata, by and RowOrigin(by), untrusted, order))
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(NamedTuple):
     """What one operation changed: the entries it concerned, before and after; None where there was none."""
 
     event: Event

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import one, run
@@ -23,8 +22,7 @@ MARKS_TOGETHER: Final = 10_000
 MICROSECOND: Final = timedelta(microseconds=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Marker:
+class Marker(NamedTuple):
     """Makes marks with the key of an installation."""
 
     key: bytes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.pool import Connection
@@ -26,8 +26,7 @@ from hermes_memory_pgvector.values import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(NamedTuple):
     """An operation and its place in the journal."""
 
     operation: MemoryOperation
@@ -98,7 +97,7 @@ def _admitted(connection: Connection, placed: Sequence[Placed]) -> list[Placed]:
             state = fold(earlier[order] for order in sorted(earlier) if order < item.order)
             operation = flatten.exactly(operation, state)
         if operation is not None:
-            kept.append(replace(item, operation=operation))
+            kept.append(item._replace(operation=operation))
     return kept
 
 

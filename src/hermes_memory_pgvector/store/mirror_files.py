@@ -6,14 +6,14 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import one, run
 from hermes_memory_pgvector.values import Target
 
 
-@dataclass(frozen=True, slots=True)
-class HeldEntry:
+class HeldEntry(NamedTuple):
     """An entry that a home holds."""
 
     theme: str

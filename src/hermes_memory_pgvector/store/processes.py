@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import run
@@ -25,8 +25,7 @@ class Process:
     version: str
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
+class Heard(NamedTuple):
     """What was last heard of a process."""
 
     process: Process

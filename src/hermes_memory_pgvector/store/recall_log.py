@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import run
@@ -31,8 +31,7 @@ class LoggedHit:
     outcome: Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedAnswer:
+class LoggedAnswer(NamedTuple):
     """One answer of recall."""
 
     theme: str

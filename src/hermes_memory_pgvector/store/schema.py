@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hermes_memory_pgvector.errors import Held, SchemaError
 from hermes_memory_pgvector.postgres.errors import MIGRATE_COMMAND
@@ -14,8 +14,7 @@ SCHEMA_VERSION = 1
 MINIMUM_PGVECTOR = (0, 8, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaState:
+class SchemaState(NamedTuple):
     """What the database says of itself."""
 
     version: int

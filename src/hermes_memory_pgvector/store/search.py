@@ -7,9 +7,9 @@ return waits for the rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, LiteralString
+from typing import Any, LiteralString, NamedTuple
 
 import psycopg
 from psycopg.rows import dict_row
@@ -40,16 +40,14 @@ SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan'
        set_config('enable_sort', 'off', true)"""
 
 
-@dataclass(frozen=True, slots=True)
-class Meaning:
+class Meaning(NamedTuple):
     """A question's vector and the model it is a vector of."""
 
     model: EmbeddingModel
     vector: Sequence[float]
 
 
-@dataclass(frozen=True, slots=True)
-class Wording:
+class Wording(NamedTuple):
     """What a question's words say: what to look for, who would have said it, and when."""
 
     text: str = ""
@@ -72,8 +70,7 @@ def search(
     return send(connection, question, meaning, wording, half_life_days)()[0]
 
 
-@dataclass(frozen=True, slots=True)
-class AskedTerm:
+class AskedTerm(NamedTuple):
     """A word of the question and how much it counts."""
 
     word: str

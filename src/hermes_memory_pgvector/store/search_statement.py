@@ -6,9 +6,8 @@ There are eight of them: for turns or memories, in a model's vectors or by words
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
-from typing import LiteralString
+from typing import LiteralString, NamedTuple
 
 from psycopg import sql
 
@@ -16,8 +15,7 @@ from hermes_memory_pgvector.postgres.statements import text_of
 from hermes_memory_pgvector.values import Kind
 
 
-@dataclass(frozen=True, slots=True)
-class SearchedKind:
+class SearchedKind(NamedTuple):
     """What differs between turns and memories, as the parts name it."""
 
     texts: LiteralString
@@ -98,7 +96,7 @@ def search_statement(kind: Kind, model_id: int | None, *, is_everywhere: bool = 
         "similarity": similarity,
         "vectors": f"{one.vectors}_{model_id}",
         "markers": _ALL_MARKERS + " ELSE '~all'::tsquery END" if is_everywhere else _MARKER,
-        **{name: getattr(one, name) for name in SearchedKind.__slots__ if name != "vectors"},
+        **{name: getattr(one, name) for name in SearchedKind._fields if name != "vectors"},
     }
 
     def part(found: re.Match[str]) -> str:

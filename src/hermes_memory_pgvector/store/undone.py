@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, Protocol
 
 from hermes_memory_pgvector.postgres.pool import Connection
@@ -44,8 +43,7 @@ class Saying(NamedTuple):
     state: State
 
 
-@dataclass(frozen=True, slots=True)
-class SessionTold:
+class SessionTold(NamedTuple):
     """What the host's store holds of a session."""
 
     sessions: tuple[str, ...]

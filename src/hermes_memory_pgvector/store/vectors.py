@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import one, run
@@ -19,8 +18,7 @@ INSERT: Final = {Kind.TURN: "vectors/insert_of_turns", Kind.MEMORY: "vectors/ins
 DROP: Final = {Kind.TURN: "vectors/drop_of_turns", Kind.MEMORY: "vectors/drop_of_memories"}
 
 
-@dataclass(frozen=True, slots=True)
-class Wanting:
+class Wanting(NamedTuple):
     """A row that wants a vector, with the text its vector is made from."""
 
     theme: str
@@ -40,8 +38,7 @@ class Wanting:
         return (self.theme, self.kind.value, self.id)
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(NamedTuple):
     """A vector for one piece of a row's text."""
 
     row: Wanting
@@ -72,7 +69,7 @@ def claim(connection: Connection, *, limit: int, lease_seconds: float) -> tuple[
         return [], []
     lease = _now(connection) + timedelta(seconds=lease_seconds)
     run(connection, "vectors/lease", **_columns(keys), until=lease)
-    found = [replace(row, lease=lease) for row in texts(connection, keys)]
+    found = [row._replace(lease=lease) for row in texts(connection, keys)]
     known = {row.key for row in found}
     return found, [key for key in keys if key not in known]
 

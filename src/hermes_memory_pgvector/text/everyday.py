@@ -7,23 +7,26 @@ text contains them, it is no answer. A prompt is worth asking about when at leas
 from __future__ import annotations
 
 import re
+from functools import cache
 from importlib import resources
 
 from hermes_memory_pgvector.text.words import STOP_WORDS, UNSPACED, fold
 
 
-def _read() -> dict[str, frozenset[str]]:
-    """The words of everyday.txt, by the name that each of its paragraphs begins with."""
+@cache
+def _known(name: str) -> frozenset[str]:
+    """The words of a paragraph of everyday.txt, by the name it begins with; read when a question comes."""
     text = resources.files("hermes_memory_pgvector.text").joinpath("everyday.txt").read_text(encoding="utf-8")
     paragraphs = (paragraph.split("\n", 1) for paragraph in text.strip().split("\n\n"))
-    return {head[2:].partition(":")[0]: frozenset(words.split()) for head, words in paragraphs}
+    return next(frozenset(words.split()) for head, words in paragraphs if head[2:].partition(":")[0] == name)
 
 
-_WORDS = _read()
-_TALK, _CHORES, _OTHER_LANGUAGES = _WORDS["talk"], _WORDS["chores"], _WORDS["elsewhere"]
-# As text: made into patterns when a question comes, not when the package is loaded.
-_UNSPACED_TALK = "|".join(sorted(_WORDS["unspaced"], key=len, reverse=True))
-"""Taken away, the longest first, nothing must be left."""
+@cache
+def _unspaced_talk() -> str:
+    """Small talk of scripts without spaces, the longest first: taken away, nothing must be left."""
+    return "|".join(sorted(_known("unspaced"), key=len, reverse=True))
+
+
 _ASKING = frozenset(["who", "whom", "whose", "what", "which", "when", "where", "why", "how"])
 _OWN = frozenset(["i", "my", "mine", "me", "we", "our", "ours", "us"])
 _WORD = rf"[^\W_{UNSPACED}]+(?:'[^\W_{UNSPACED}]+)*"
@@ -49,7 +52,7 @@ def worth_asking(prompt: str) -> bool:
     else:
         says_nothing = _is_talk if "about" in words else _is_talk_or_chore
     return not all(map(says_nothing, words)) or any(
-        re.sub(_UNSPACED_TALK, "", run) for run in re.findall(_UNSPACED_RUN, folded)
+        re.sub(_unspaced_talk(), "", run) for run in re.findall(_UNSPACED_RUN, folded)
     )
 
 
@@ -64,14 +67,14 @@ def _is_stop_word(word: str) -> bool:
 
 
 def _is_talk(word: str) -> bool:
-    if _is_stop_word(word) or word in _OTHER_LANGUAGES or _is_one_of(word, _TALK):
+    if _is_stop_word(word) or word in _known("elsewhere") or _is_one_of(word, _known("talk")):
         return True
     # The short forms of other languages: c'est, s'il.
     return "'" in word and all(map(_is_talk, word.split("'")))
 
 
 def _is_talk_or_chore(word: str) -> bool:
-    return _is_talk(word) or _is_one_of(word, _CHORES)
+    return _is_talk(word) or _is_one_of(word, _known("chores"))
 
 
 def _is_one_of(word: str, known: frozenset[str]) -> bool:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import calendar
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -27,16 +27,15 @@ _TIME_WORDS = _words(
 )
 TIMES = " | ".join(f"{word}:A" for word in (*MONTHS, *WEEKDAYS, *_TIME_WORDS)) + " | 19:*A | 20:*A"
 """What a row says that speaks of a day, a period or a year, as to_tsquery takes it."""
-_ASKS_WHEN = re.compile(
-    r"\b(?:when|what (?:time|date|day|month|year)|which (?:day|date|month|year|week)|how long"
-    r"|how many (?:days|weeks|months|years)|how (?:recent|often|old))\b",
-    re.IGNORECASE,
+# As text: made into patterns when a question comes, not when the package is loaded.
+_ASKS_WHEN = (
+    r"(?i)\b(?:when|what (?:time|date|day|month|year)|which (?:day|date|month|year|week)|how long"
+    r"|how many (?:days|weeks|months|years)|how (?:recent|often|old))\b"
 )
 
-_ASKS_NOW = re.compile(
-    r"\b(?:current(?:ly)?|now|latest|newest|(?:most )?recent(?:ly)?|still|these days|at the moment|so far"
-    r"|(?:do|am|have) (?:i|we)|i (?:have|am|own|need|use|want|like)|(?:is|are) (?:my|our|the|there))\b",
-    re.IGNORECASE,
+_ASKS_NOW = (
+    r"(?i)\b(?:current(?:ly)?|now|latest|newest|(?:most )?recent(?:ly)?|still|these days|at the moment|so far"
+    r"|(?:do|am|have) (?:i|we)|i (?:have|am|own|need|use|want|like)|(?:is|are) (?:my|our|the|there))\b"
 )
 
 _NUMBERS = {
@@ -49,8 +48,7 @@ _WEEKDAY = "(?P<weekday>" + "|".join(WEEKDAYS) + ")"
 _ORDINAL = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 
 
-@dataclass(frozen=True, slots=True)
-class Period:
+class Period(NamedTuple):
     """From `start` until just before `end`."""
 
     start: datetime
@@ -59,12 +57,12 @@ class Period:
 
 def asks_when(question: str) -> bool:
     """Whether a question wants to know a time."""
-    return _ASKS_WHEN.search(question[:2000]) is not None
+    return re.search(_ASKS_WHEN, question[:2000]) is not None
 
 
 def asks_about_now(question: str) -> bool:
     """Whether a question is about how things are, so that a newer answer is right where two differ."""
-    return _ASKS_NOW.search(question[:2000]) is not None
+    return re.search(_ASKS_NOW, question[:2000]) is not None
 
 
 def named_period(question: str, now: datetime) -> Period | None:

@@ -24,20 +24,19 @@ UNSPACED = (
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
 """Scripts written without spaces, for a class of a pattern."""
-_COMBINING = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u0652\u0670]+")
-_PART = re.compile(r"[^\W_]+")
-_OF_ASSISTANT = re.compile(
-    r"\b(?:you|your)\s(?:\w+\s)?(?:recommend|suggest|told|tell|said|mention|gave|give|provid|list|creat|wr[oi]t|explain|"
+# As text: made into patterns when a question comes, not when the package is loaded.
+_COMBINING = "[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u0652\u0670]+"
+_PART = r"[^\W_]+"
+_OF_ASSISTANT = (
+    r"(?i)\b(?:you|your)\s(?:\w+\s)?(?:recommend|suggest|told|tell|said|mention|gave|give|provid|list|creat|wr[oi]t|explain|"
     r"describ|shar|help|advis|previous|made|answer)|\bassistant\b|\bremind me\b|\bour (?:previous|last|earlier|past)\b|"
-    r"\bprevious (?:chat|conversation)|\blooking back\b",
-    re.IGNORECASE,
+    r"\bprevious (?:chat|conversation)|\blooking back\b"
 )
-_FOR_SEVERAL = re.compile(
-    r"\b(?:how (?:many|much|often|long)|list|all (?:the|of|my)|total|order|number of|different|average|compare\w*"
-    r"|between)\b",
-    re.IGNORECASE,
+_FOR_SEVERAL = (
+    r"(?i)\b(?:how (?:many|much|often|long)|list|all (?:the|of|my)|total|order|number of|different|average|compare\w*"
+    r"|between)\b"
 )
-_OF_USER = re.compile(r"\b(?:i|my|me|mine|we|our|user)\b", re.IGNORECASE)
+_OF_USER = r"(?i)\b(?:i|my|me|mine|we|our|user)\b"
 
 STOP_WORDS = _words(
     """i me my myself we our ours ourselves you your yours yourself yourselves he him his himself she her hers herself
@@ -65,7 +64,7 @@ def fold(text: str) -> str:
     """Lower case, without accents, vowel points and width variants, apostrophes made plain."""
     if text.isascii():
         return text.lower()
-    plain = _COMBINING.sub("", unicodedata.normalize("NFKD", text.replace("’", "'")))
+    plain = re.sub(_COMBINING, "", unicodedata.normalize("NFKD", text.replace("’", "'")))
     return unicodedata.normalize("NFC", plain).casefold()
 
 
@@ -82,19 +81,19 @@ def asked(text: str) -> str:
 def names_in(question: str) -> str | None:
     """Every word that may be somebody's name, as a pattern for Postgres; None where there is none: "Tim's" is Tim."""
     text = asked(question)
-    parts = dict.fromkeys(part for form in (text.lower(), fold(text)) for part in _PART.findall(form))
+    parts = dict.fromkeys(part for form in (text.lower(), fold(text)) for part in re.findall(_PART, form))
     names = [part for part in parts if len(part) > 1 and part not in STOP_WORDS][:MAX_NAMES]
     return rf"\m(?:{'|'.join(names)})\M" if names else None
 
 
 def asks_for_several(question: str) -> bool:
     """Whether a question counts, lists or compares, so that its answer is in several places."""
-    return _FOR_SEVERAL.search(question[:2000]) is not None
+    return re.search(_FOR_SEVERAL, question[:2000]) is not None
 
 
 def likely_speaker(question: str) -> Role | None:
     """Who probably said what a question is about: the assistant for "what did you suggest", the user for "my dog"."""
     head = question[:2000]
-    if _OF_ASSISTANT.search(head):
+    if re.search(_OF_ASSISTANT, head):
         return "assistant"
-    return "user" if _OF_USER.search(head) else None
+    return "user" if re.search(_OF_USER, head) else None

@@ -149,7 +149,7 @@ def _read(memory: Memory, connection: Connection, settings: Settings, limit: int
         "model": None if model is None else asdict(model),
         "vectors_pending": vectors.count(connection)[0],
         "dead_letters": len(dead_letters.newest(connection, MOST_REJECTED)),
-        "expiring": [asdict(each) for each in expiring],
+        "expiring": [each._asdict() for each in expiring],
         "hidden": dict(zip(("turns", "memories"), hidden.totals(connection), strict=True)),
         "masked_secrets": overview.masked_secrets(connection),
     }

@@ -134,7 +134,7 @@ def asked(settings: Settings, theme: str, tools: tuple[str, ...], given: dict[st
             for tool in tools
         ]  # fmt: skip
     except BadArgument as problem:
-        raise UsageError(problem.sentence) from None
+        raise UsageError(str(problem)) from None
     return [replace(each, since=since, until=until) for each in questions]
 
 

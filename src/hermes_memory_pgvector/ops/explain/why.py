@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -183,7 +183,7 @@ def _search(found: Explanation) -> Search:
         None if model is None else {
             "name": model.name, "unrelated_mean": model.unrelated_mean, "unrelated_sd": model.unrelated_sd,
         },
-        tuple(asdict(term) for term in found.terms),
+        tuple(term._asdict() for term in found.terms),
         None if period is None else {"start": period.start, "end": period.end},
         found.wording.asks_when,
         found.wording.speaker,
