@@ -168,7 +168,6 @@ class Adapter:
         return {
             "threads": int(fields["Threads"]),
             "rss_mb": int(fields["VmRSS"].split()[0]) / 1024,
-            "cpu_seconds": time.process_time(),
         }
 
     def do_shutdown(self) -> dict[str, Any]:

@@ -82,7 +82,6 @@ class Asked:
     """A question and the turns that answer it."""
 
     text: str
-    category: str
     evidence: frozenset[str]
     sessions: frozenset[str]
     """Where the answer is, by the authors' own list."""
@@ -115,7 +114,6 @@ def load_longmemeval(path: Path) -> Iterator[Theme]:
                 turns.append(Turn(key, session, turn["role"], turn["content"], _lme_date(date)))
         asked = Asked(
             item["question"],
-            item["question_type"],
             frozenset(evidence),
             frozenset(item["answer_session_ids"]),
             _lme_date(item["question_date"]),
@@ -126,7 +124,6 @@ def load_longmemeval(path: Path) -> Iterator[Theme]:
 
 def load_locomo(path: Path) -> Iterator[Theme]:
     """LoCoMo: one theme per dialogue, the speaker before the words, image captions in brackets."""
-    names = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
     for number, item in enumerate(json.loads(path.read_text())):
         talk = item["conversation"]
         turns: list[Turn] = []
@@ -147,7 +144,6 @@ def load_locomo(path: Path) -> Iterator[Theme]:
                 asked.append(
                     Asked(
                         question["question"],
-                        names[question["category"]],
                         evidence,
                         frozenset(session_of[key] for key in evidence),
                         turns[-1].ts,
@@ -354,9 +350,9 @@ Ranker = Callable[[Theme, Asked, Floats], list[str]]
 
 
 def measure(name: str, rank: Ranker, themes: Sequence[Theme], vectors: Vectors) -> dict[str, Any]:
-    """Run a method over the questions; its figures in all and by category."""
+    """Run a method over the questions."""
     times = []
-    found: list[tuple[str, dict[str, float]]] = []
+    found: list[dict[str, float]] = []
     for theme in themes:
         for asked in theme.asked:
             vector = vectors.of([asked.text])[0]
@@ -364,13 +360,12 @@ def measure(name: str, rank: Ranker, themes: Sequence[Theme], vectors: Vectors) 
             started = time.perf_counter()
             ranked = rank(theme, asked, vector)
             times.append((time.perf_counter() - started) * 1000)
-            found.append((asked.category, figures(theme, asked, ranked)))
-    result = {"questions": float(len(times)), **means(each for _, each in found)}
+            found.append(figures(theme, asked, ranked))
+    result = {"questions": float(len(times)), **means(found)}
     result["ms p50"] = round(statistics.median(times), 2)
     result["ms p95"] = round(sorted(times)[int(len(times) * 0.95)], 2)
-    kinds = {kind: means(each for of, each in found if of == kind) for kind in sorted({of for of, _ in found})}
     print(f"{name:18}" + "".join(f"{value:>10.3f}" for value in result.values()), flush=True)
-    return {"all": result, "by category": kinds}
+    return {"all": result}
 
 
 def measure_prefetch(ours: Ours, themes: Sequence[Theme]) -> dict[str, float]:
@@ -389,7 +384,7 @@ def measure_prefetch(ours: Ours, themes: Sequence[Theme]) -> dict[str, float]:
             found.append({"small talk": float(bool(ours.prefetch(theme, prompt, theme.turns[-1].ts)))})
         for prompt in GIBBERISH:
             now = theme.turns[-1].ts
-            asked = Asked(prompt, "", frozenset(), frozenset(), now)
+            asked = Asked(prompt, frozenset(), frozenset(), now)
             found.append({"gibberish asked": float(bool(ours.rank(theme, asked, NO_VECTOR)))})
             found.append({"gibberish": float(bool(ours.prefetch(theme, prompt, now)))})
     result = means(found)

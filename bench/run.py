@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.measure import Result
-from bench.scenarios import fleet, hook_latency, idle, ingest, loss, recall, start
+from bench.scenarios import fleet, hook_latency, ingest, loss, recall, start
 from bench.stage import Stage
 from bench.system import our_system, peer_system
 
@@ -26,7 +26,6 @@ SCENARIOS = {
     "loss": ("what is acknowledged and never stored", loss.run),
     "start": ("how long initialize() keeps a request waiting", start.run),
     "fleet": ("what a provider per request costs a process", fleet.run),
-    "idle": ("what a process costs that has nothing to do", idle.run),
     "recall": ("what recall finds, how fast, and how that grows", recall.run),
 }
 """What each answers, and the code that does."""

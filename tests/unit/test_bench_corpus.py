@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bench import adapter
-from bench.corpus import TOP, Corpus, Truth, common_questions, recall_at_ten, truth_of, unit, vocabulary
+from bench.corpus import TOP, Corpus, Truth, recall_at_ten, truth_of, unit
 
 
 @pytest.fixture
@@ -18,14 +18,6 @@ def corpus(tmp_path: Path) -> Iterator[Corpus]:
     made = Corpus(3000, 20, 32, tmp_path)
     yield made
     made.remove()
-
-
-def test_theme_sizes_follow_zipf_and_have_names(corpus: Corpus) -> None:
-    assert corpus.sizes.sum() == 3000
-    assert corpus.theme("biggest") == 0
-    assert corpus.sizes[0] > 2 * corpus.sizes[5]
-    sizes = [corpus.sizes[corpus.theme(size)] for size in ("small", "biggest")]
-    assert TOP <= sizes[0] <= sizes[1]
 
 
 @pytest.mark.parametrize("theme", [0, 7, None])
@@ -61,28 +53,6 @@ def test_equally_near_rows_may_stand_for_each_other_but_for_nobody_else() -> Non
     assert truth.share([*range(9), 10]) == 1.0
     assert truth.share([*range(1, 9), 9, 10]) == pytest.approx(0.9)
     assert truth.share([*range(9), 11]) == pytest.approx(0.9)
-
-
-def test_a_theme_of_three_rows_has_three_to_find() -> None:
-    scores = np.array([0.9, 0.8, 0.7, -np.inf, -np.inf], dtype=np.float32)
-    truth = truth_of(np.array([4, 8, 2, 0, 0]), scores)
-    assert truth.count == 3
-    assert truth.share([2, 4, 8]) == 1.0
-    assert truth.share([2, 4]) == pytest.approx(2 / 3)
-
-
-def test_the_same_numbers_make_the_same_corpus(tmp_path: Path, corpus: Corpus) -> None:
-    (tmp_path / "again").mkdir()
-    again = Corpus(3000, 20, 32, tmp_path / "again")
-    assert np.array_equal(again.vectors, corpus.vectors)
-    assert again.content(17) == corpus.content(17)
-
-
-def test_contents_name_their_row_and_share_common_words(corpus: Corpus) -> None:
-    contents = [corpus.content(row) for row in range(300)]
-    assert [int(adapter.ROW.findall(text)[0]) for text in contents] == list(range(300))
-    assert sum(vocabulary()[0] in text.split() for text in contents) > 200
-    assert all(set(query.split()) <= set(vocabulary()[:12]) for query in common_questions(20))
 
 
 class Echo:
