@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -105,22 +104,6 @@ def test_the_least_recently_used_text_is_forgotten_first(server: EmbedServer, ma
     assert server.texts == ["one", "two", "three", "two"]
 
 
-def test_no_entries_means_no_memory_but_still_one_call_per_batch(server: EmbedServer, make: MakeCached) -> None:
-    embedder = make(entries=0)
-    embedder.embed_documents(["one", "one"], soon())
-    embedder.embed_query("one", soon())
-    assert server.texts == ["one", "one"]
-
-
-def test_a_text_without_a_vector_is_not_remembered(server: EmbedServer, make: MakeCached) -> None:
-    server.max_chars = 20
-    embedder = make()
-    text = "longer than twenty characters"
-    assert embedder.embed_query(text, soon()) is None
-    server.max_chars = None
-    assert embedder.embed_query(text, soon()) is not None
-
-
 def test_a_failure_is_not_remembered(server: EmbedServer, make: MakeCached) -> None:
     embedder = make()
     server.mode = "500"
@@ -140,35 +123,6 @@ def test_what_a_batch_achieved_before_failing_is_kept(server: EmbedServer, make:
     embedder.embed_documents(texts, soon())
     assert server.texts[-BATCH:] == texts[BATCH:]
     assert server.texts.count(texts[0]) == 1
-
-
-def test_threads_with_overlapping_texts_each_get_the_right_vectors(server: EmbedServer, make: MakeCached) -> None:
-    embedder = make(entries=10)
-    texts = [f"text {index}" for index in range(24)]
-
-    def ask(worker: int) -> None:
-        mine = texts[worker * 3 :] + texts[: worker * 3]
-        for text, vector in zip(mine, embedder.embed_documents(mine, soon(30)), strict=True):
-            assert list(vector or []) == pytest.approx(meaningful_vector(text, DIM), abs=1e-6)
-
-    with ThreadPoolExecutor(8) as pool:
-        assert len(list(pool.map(ask, range(8)))) == 8
-
-
-def test_an_empty_list_asks_nobody(server: EmbedServer, make: MakeCached) -> None:
-    assert make().embed_documents([], soon()) == []
-    assert server.requests == []
-
-
-def test_lone_surrogates_are_no_obstacle(make: MakeCached) -> None:
-    assert make().embed_query("half \ud83d a pair", soon()) is not None
-
-
-def test_the_embedder_works_again_after_close(make: MakeCached) -> None:
-    embedder = make()
-    embedder.embed_query("words", soon())
-    embedder.close()
-    assert embedder.embed_query("other words", soon()) is not None
 
 
 def test_what_was_embedded_before_needs_no_endpoint(server: EmbedServer, make: MakeCached) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import Vector
 from hermes_memory_pgvector.embedding.base import ProtocolName
-from hermes_memory_pgvector.embedding.http import MAX_IDLE, is_quiet
+from hermes_memory_pgvector.embedding.http import is_quiet
 from hermes_memory_pgvector.embedding.known_models import spec_with
 from hermes_memory_pgvector.embedding.remote import RemoteEmbedder
 from hermes_memory_pgvector.errors import ConfigError, EmbeddingError, EmbeddingRejected, EmbeddingUnavailable
@@ -143,19 +143,6 @@ def test_the_deadline_covers_the_whole_call(
         make(protocol=protocol).embed_query("anything", soon(0.5))
 
 
-def test_one_deadline_covers_all_batches(server: EmbedServer, make: MakeEmbedder) -> None:
-    server.latency = 0.2
-    with promptly(), pytest.raises(EmbeddingUnavailable):
-        make(batch=1).embed_documents([f"text {index}" for index in range(50)], soon(0.5))
-    assert len(server.requests) <= 4
-
-
-def test_no_request_is_made_when_the_time_is_already_over(server: EmbedServer, make: MakeEmbedder) -> None:
-    with pytest.raises(EmbeddingUnavailable):
-        make().embed_query("anything", soon(0.0))
-    assert server.requests == []
-
-
 def test_a_refused_connection_is_unavailable(server: EmbedServer, make: MakeEmbedder) -> None:
     url = server.url
     server.stop()
@@ -171,11 +158,6 @@ def test_a_redirect_is_not_followed_and_the_key_stays(server: EmbedServer, make:
             make(api_key=KEY).embed_query("anything", soon())
         assert other.connections == 0
     assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
-
-
-def test_no_key_means_no_authorization_header(server: EmbedServer, make: MakeEmbedder) -> None:
-    make().embed_query("anything", soon())
-    assert "authorization" not in server.requests[0].headers
 
 
 def test_the_request_asks_for_plain_floats_uncompressed(server: EmbedServer, make: MakeEmbedder) -> None:
@@ -240,35 +222,6 @@ def test_an_answer_nobody_asked_for_is_not_taken_for_the_next(server: EmbedServe
     assert same(embedder.embed_query("second", soon()), "second")
 
 
-def test_the_endpoint_coming_back_on_its_port_is_found_again(server: EmbedServer, make: MakeEmbedder) -> None:
-    embedder = make()
-    embedder.embed_query("first", soon())
-    server.stop()
-    with pytest.raises(EmbeddingUnavailable):
-        embedder.embed_query("second", soon())
-    server.start()
-    assert same(embedder.embed_query("third", soon()), "third")
-
-
-def test_idle_connections_are_bounded(server: EmbedServer, make: MakeEmbedder) -> None:
-    embedder = make()
-    count = MAX_IDLE + 4
-    barrier = threading.Barrier(count)
-    server.latency = 0.3
-
-    def ask(index: int) -> None:
-        barrier.wait(10)
-        embedder.embed_query(f"text {index}", soon())
-
-    threads = [threading.Thread(target=ask, args=(index,)) for index in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(10)
-    assert len(server.requests) == count
-    assert len(embedder._client._idle) == MAX_IDLE
-
-
 def test_an_oversize_text_does_not_fail_its_neighbours(server: EmbedServer, make: MakeEmbedder) -> None:
     server.max_chars = 100
     texts = [f"short {index}" for index in range(20)]
@@ -277,11 +230,6 @@ def test_an_oversize_text_does_not_fail_its_neighbours(server: EmbedServer, make
     vectors = embedder.embed_documents(texts, soon())
     assert [index for index, vector in enumerate(vectors) if vector is None] == [3, 17]
     assert all(same(vectors[index], texts[index]) for index in range(20) if index not in (3, 17))
-
-
-def test_an_oversize_question_has_no_vector(server: EmbedServer, make: MakeEmbedder) -> None:
-    server.max_chars = 100
-    assert make().embed_query("far too long " * 20, soon()) is None
 
 
 def test_an_endpoint_that_refuses_everything_is_asked_twice_not_once_per_text(
@@ -312,13 +260,6 @@ def test_empty_texts_are_never_sent(server: EmbedServer, make: MakeEmbedder) -> 
 def test_lone_surrogates_and_nul_are_sent_as_valid_text(server: EmbedServer, make: MakeEmbedder) -> None:
     assert make().embed_query("half \ud83d a\x00pair", soon()) is not None
     assert server.texts == ["half  apair"]
-
-
-def test_prefixes_of_the_model_are_sent(server: EmbedServer, make: MakeEmbedder) -> None:
-    embedder = make(model="nomic-embed-text")
-    embedder.embed_query("where is it", soon())
-    embedder.embed_documents(["it is here"], soon())
-    assert server.texts == ["search_query: where is it", "search_document: it is here"]
 
 
 @pytest.mark.parametrize(
@@ -365,12 +306,6 @@ def test_a_shortenable_model_is_asked_for_the_configured_dimension(server: Embed
     assert server.requests[0].body["dimensions"] == DIM
 
 
-def test_vectors_have_unit_length_whatever_the_endpoint_sends(server: EmbedServer, make: MakeEmbedder) -> None:
-    vector = make().embed_query("some words to embed", soon())
-    assert vector is not None
-    assert abs(sum(value * value for value in vector) - 1.0) < 1e-5
-
-
 @pytest.mark.parametrize("suffix", ["", "/", "/v1", "/v1/", "/v1/embeddings"])
 def test_openai_is_found_from_any_form_of_the_url(server: EmbedServer, make: MakeEmbedder, suffix: str) -> None:
     assert make(url=server.url + suffix).embed_query("anything", soon()) is not None
@@ -411,14 +346,6 @@ def test_auto_is_not_decided_by_a_passing_failure(server: EmbedServer, make: Mak
     assert embedder.embed_query("anything", soon()) is not None
 
 
-def test_auto_gives_both_tries_one_deadline(server: EmbedServer, make: MakeEmbedder) -> None:
-    server.protocols = ("ollama",)
-    server.latency = 0.4
-    with promptly(), pytest.raises(EmbeddingUnavailable):
-        make(protocol="auto").embed_query("anything", soon(0.6))
-    assert [request.path for request in server.requests] == ["/v1/embeddings", "/api/embed"]
-
-
 def test_auto_names_both_tries_when_neither_is_spoken(server: EmbedServer, make: MakeEmbedder) -> None:
     server.protocols = ()
     with pytest.raises(EmbeddingRejected, match=r"404 to the openai .* 404 to the ollama"):
@@ -432,37 +359,6 @@ def test_auto_decides_again_when_another_server_takes_the_address(server: EmbedS
     with pytest.raises(EmbeddingRejected):
         embedder.embed_query("two", soon())
     assert same(embedder.embed_query("three", soon()), "three")
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "",
-        "ftp://host/",
-        "file:///etc/passwd",
-        "localhost:11434",
-        "http://",
-        "http://user:hunter2@host/",
-        "http://host:notaport/",
-        "http://host:0/",
-        "http://host:99999/",
-        "http://ho st/",
-        "http://host/\r\nX-Evil: 1",
-        "http://[::1",
-        "http://host/ä",
-    ],
-)
-def test_an_unusable_url_is_a_config_error_that_does_not_repeat_it(make: MakeEmbedder, url: str) -> None:
-    with pytest.raises(ConfigError, match="embed_url") as caught:
-        make(url=url)
-    assert "hunter2" not in str(caught.value)
-
-
-@pytest.mark.parametrize("key", ["two\r\nlines", "schlüssel"])
-def test_a_key_that_no_header_can_carry_is_a_config_error(make: MakeEmbedder, key: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        make(api_key=key)
-    assert key not in str(caught.value)
 
 
 def test_a_key_sent_in_clear_over_a_network_is_warned_about(
@@ -483,22 +379,3 @@ def test_proxies_of_the_environment_are_ignored(
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     assert make().embed_query("anything", soon()) is not None
     assert make(url=server.url.replace("127.0.0.1", "localhost")).embed_query("anything", soon()) is not None
-
-
-def test_one_embedder_serves_many_threads(server: EmbedServer, make: MakeEmbedder) -> None:
-    embedder = make(protocol="auto")
-    wrong: list[str] = []
-
-    def ask(worker: int) -> None:
-        for index in range(20):
-            text = f"worker {worker} text {index}"
-            if not same(embedder.embed_query(text, soon(30)), text):
-                wrong.append(text)
-
-    threads = [threading.Thread(target=ask, args=(worker,)) for worker in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert wrong == []
-    assert len(server.requests) == 160

@@ -99,71 +99,6 @@ def test_a_server_silent_in_the_handshake_is_given_up_in_time() -> None:
         embedder_at(f"https://127.0.0.1:{listener.getsockname()[1]}").embed_query("anything", Deadline.after(0.5))
 
 
-def test_a_server_that_does_not_accept_is_given_up_in_time() -> None:
-    """A full backlog drops the handshake: connecting itself hangs."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        address = listener.getsockname()
-        waiting = []
-        for _ in range(8):
-            client = socket.socket()
-            client.setblocking(False)
-            client.connect_ex(address)
-            waiting.append(client)
-        with promptly(), pytest.raises(EmbeddingUnavailable):
-            embedder_at(f"http://127.0.0.1:{address[1]}").embed_query("anything", Deadline.after(0.5))
-        for client in waiting:
-            client.close()
-
-
-def test_a_server_that_does_not_read_is_given_up_in_time() -> None:
-    """A request larger than the socket buffers blocks in sending."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
-        embedder = RemoteEmbedder(
-            url=f"http://127.0.0.1:{listener.getsockname()[1]}",
-            model="test-model",
-            protocol="openai",
-            dim=32,
-            api_key=None,
-            batch=5_000,
-        )
-        with promptly(), pytest.raises(EmbeddingUnavailable, match="in time"):
-            embedder.embed_documents(["ä" * 8_000] * 1_000, Deadline.after(1.0))
-
-
-@pytest.mark.slow
-def test_a_server_that_reads_a_little_at_a_time_is_given_up_in_time() -> None:
-    """Every single send succeeds quickly; only their sum takes for ever."""
-    over = threading.Event()
-
-    def sip(listener: socket.socket) -> None:
-        connection, _ = listener.accept()
-        with connection:
-            while not over.wait(0.05):
-                connection.recv(20_000)
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
-        thread = threading.Thread(target=sip, args=(listener,))
-        thread.start()
-        embedder = RemoteEmbedder(
-            url=f"http://127.0.0.1:{listener.getsockname()[1]}",
-            model="test-model",
-            protocol="openai",
-            dim=32,
-            api_key=None,
-            batch=5_000,
-        )
-        try:
-            with promptly(), pytest.raises(EmbeddingUnavailable, match="in time"):
-                embedder.embed_documents(["x" * 8_000] * 1_500, Deadline.after(2.0))
-        finally:
-            over.set()
-            thread.join(10)
-
-
 @pytest.mark.parametrize("told", [b"HTTP/1.1 200 OK\r\n\r\n{}", b"HTTP/1.1 500 Oh\r\nX-Slow: "])
 def test_an_answer_that_is_cut_at_the_deadline_is_no_answer(told: bytes) -> None:
     """Where no length is announced, the cut looks like the end."""
@@ -183,11 +118,6 @@ def test_an_answer_that_is_cut_at_the_deadline_is_no_answer(told: bytes) -> None
             connection.sendall(told)
             asking.join(10)
         assert len(failures) == 1
-
-
-def test_a_name_that_does_not_exist_is_unavailable() -> None:
-    with pytest.raises(EmbeddingUnavailable, match=r"no-such-host\.invalid"):
-        embedder_at("http://no-such-host.invalid/").embed_query("anything", Deadline.after(20))
 
 
 def test_a_hanging_resolver_costs_nobody_more_than_their_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,11 +157,6 @@ def test_an_unreachable_first_address_leaves_time_for_the_second(monkeypatch: py
         embedder.close()
         for client in clients:
             client.close()
-
-
-def test_an_http_answer_to_a_tls_client_is_no_crash() -> None:
-    with EmbedServer(dim=32) as server, pytest.raises((EmbeddingUnavailable, EmbeddingRejected)):
-        embedder_at(server.url.replace("http://", "https://")).embed_query("anything", Deadline.after(2))
 
 
 ROOT = Path(testing.__file__).parents[1]
