@@ -72,7 +72,7 @@ def dressings(secret: str) -> list[str]:
     return [*(each.format(secret) for each in AROUND), *within, *encoded, *other_letters, *escaped]
 
 
-def test_ninety_eight_of_a_hundred_dressed_tokens_are_masked() -> None:
+def test_a_token_is_masked_however_it_is_dressed() -> None:
     tried, shown = 0, []
     for form in FORMS:
         secret = token(*form)
@@ -84,7 +84,7 @@ def test_ninety_eight_of_a_hundred_dressed_tokens_are_masked() -> None:
                 shown.append(text)
     assert len(FORMS) >= 40
     assert tried >= 1000
-    assert len(shown) <= tried * 0.02, [ascii(each) for each in shown]
+    assert shown == [], [ascii(each) for each in shown]
 
 
 def test_masking_a_dressed_token_leaves_the_words_around_it() -> None:
@@ -119,7 +119,7 @@ SIGNS = [
     "\\", "\\u", "%", "%25", "&amp;", "\x1b[", "\x1b]", "[1;", "*", "`", "<b ", "\u200b", "a://b:", "a@", " ", "\t",
     "=", "<", "</", "<system ", "aws sk :", "eyJaaaaaaaaaaaa.", 'token="\\', "token=a1b2c3d4,", "sk-a-", "glpat-a",
     "curl -u a", " -p", "AWS_SECRET", "bearer\t", "authorization: ", "machine a login b ", "BEGIN PRIVATE ",
-    "private-lines: 1 a",
+    "private-lines: 1 a", "A_KEY=", "1234567890", "https://a:", "secret: '", "password is ", "M.a.", "AccountKey=",
     "%41", "&#x41;", "&uuml;", "&a", "\\x41", "%C3%BC", "=\n", "<br>", "<!--", "\ufe0f", "\u0455a", "\x9b", "a_ ",
     "\\u{", 'token=a1"b', "--token ", "a://b:c/", "| token |", "token: |\n", "<token>", "<tool ", "[system",
 ]  # fmt: skip

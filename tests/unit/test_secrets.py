@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import testing
-from hermes_memory_pgvector.text.secrets import RULES, Masker, masked, masker_for
+from hermes_memory_pgvector.text.secrets import Masker, masked, masker_for
 
 BENIGN = (Path(testing.__file__).parent / "benign_lines.txt").read_text(encoding="utf-8").splitlines()
 LETTERS = string.ascii_letters + string.digits
@@ -192,15 +192,6 @@ def test_an_operators_rule_may_mask_a_part() -> None:
 def test_any_text_gets_through(text: str) -> None:
     done = masked(text)
     assert masked(done) == done
-
-
-@given(st.sampled_from([rule.kind for rule in RULES]), st.integers(1, 400))
-def test_no_rule_takes_long_over_a_text_that_almost_fits(kind: str, times: int) -> None:
-    hints = next(rule.hints for rule in RULES if rule.kind == kind)
-    for hint in hints:
-        masked(hint * times + "=" * times)
-        masked(f"{hint} {hint}=" * times)
-        masked(hint + "a1" * times * 20)
 
 
 def test_nothing_is_masked_where_nobody_wants_it() -> None:
