@@ -71,21 +71,6 @@ def test_another_theme_in_the_same_session_is_never_read(store: Store) -> None:
     ]  # fmt: skip
 
 
-def test_one_statement_asks_for_the_neighbours_of_all_hits(store: Store) -> None:
-    store.say(*(Said(f"{'zebra' if n % 3 == 1 else 'turn'} {n}", session=f"s{n // 3}") for n in range(60)))
-    hits = store.ask("zebra", limit=20)
-    assert len(hits) == 20
-    with store.connection.transaction():
-        found = send_neighbours(store.connection, hits)()
-    assert [hit.id for hit in found] == [hit.id for hit in hits]
-    for hit in found:
-        number = int(hit.content.split()[1])
-        assert hit.before is not None
-        assert hit.after is not None
-        assert (hit.before.content, hit.after.content) == (f"turn {number - 1}", f"turn {number + 1}")
-        assert (hit.before.role, hit.before.ts) == ("user", START + timedelta(minutes=number - 1))
-
-
 def test_long_neighbours_are_cut_as_hits_are(store: Store) -> None:
     store.say("ü" * 5000, "the zebra budget")
     ((before, _, _),) = beside(store, "zebra")
