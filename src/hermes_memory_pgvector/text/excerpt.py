@@ -27,8 +27,6 @@ _SPACE = re.compile(r"\s+")
 _WORD = rf"[^\W_{UNSPACED}](?:[^\W_{UNSPACED}]|[\u0300-\u036f])*(?:['’][^\W\d_{UNSPACED}]+)?"
 _RUN = f"[{UNSPACED}]+"
 _JOINER = "\u200d"
-_VIRAMA = 9
-"""The class of marks that bind two consonants of an Indian script."""
 
 
 class Match(NamedTuple):
@@ -47,7 +45,7 @@ def one_line(text: str) -> str:
 def excerpt(text: str, words: Sequence[str], max_chars: int) -> str:
     """At most so many characters around the words of a question, or the beginning where there are none.
 
-    It is cut between words where there are any near, never inside what shows as one sign, and marked where it is cut.
+    It is cut between words where there are any near, never between a letter and its accents, and marked there.
     """
     if len(text) <= max_chars:
         return text
@@ -158,23 +156,6 @@ def _end_at_border(text: str, end: int, last: int) -> int:
 
 
 def _is_inside_a_sign(text: str, place: int) -> bool:
-    """Whether what stands before and after a place shows as one sign: accents, joined emoji, flags, syllables."""
+    """Whether what stands after a place belongs to the sign before it: accents, vowel signs, joined emoji."""
     before, after = text[place - 1], text[place]
-    if after.isascii():
-        return before == "\r" and after == "\n"
-    if unicodedata.category(after)[0] == "M" or after == _JOINER or before == _JOINER:
-        return True
-    if unicodedata.combining(before) == _VIRAMA:
-        return True
-    if "\U0001f3fb" <= after <= "\U0001f3ff" or "\U000e0020" <= after <= "\U000e007f":
-        return True
-    if _is_flag_letter(after):
-        run = 0
-        while run < place and _is_flag_letter(text[place - 1 - run]):
-            run += 1
-        return run % 2 == 1
-    return "\u1160" <= after <= "\u11ff" and "\u1100" <= before <= "\ud7af"
-
-
-def _is_flag_letter(sign: str) -> bool:
-    return "\U0001f1e6" <= sign <= "\U0001f1ff"
+    return unicodedata.category(after)[0] == "M" or _JOINER in (before, after)
