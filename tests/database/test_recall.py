@@ -17,7 +17,6 @@ from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseUnavailable, DeadlineExceeded, EmbeddingError, EmbeddingUnavailable
 from hermes_memory_pgvector.postgres.errors import translated
-from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.recall.recall import Recall
 from hermes_memory_pgvector.values import Kind, Question, Scope
 from testing.postgres import Database
@@ -226,6 +225,8 @@ def test_an_unmeasured_model_leaves_it_to_the_words_and_says_so(store: Store, da
     assert "not measured yet" in answer.degraded
     with psycopg.connect(database.owner_dsn) as owner:
         owner.execute("UPDATE embedding_models SET unrelated_mean = 0, unrelated_sd = 0.125")
+    # A question brings along what models there are, for the next one.
+    recall.search(question("zebra"), Deadline.after(5))
     answer = recall.search(question("zebra"), Deadline.after(5))
     assert ({hit.id for hit in answer.hits}, answer.degraded) == ({near, word}, None)
 
@@ -251,28 +252,6 @@ def test_an_empty_answer_knows_how_many_rows_it_searched(store: Store, more: dic
     assert Recall(store.reading, None, Settings()).search(asked, Deadline.after(5)).searched == 1
 
 
-def test_neighbours_are_asked_for_only_on_request(store: Store) -> None:
-    store.say("before", "the zebra budget", "after")
-    uses: list[Deadline] = []
-
-    @contextmanager
-    def counting(deadline: Deadline) -> Iterator[Any]:
-        uses.append(deadline)
-        with store.reading(deadline) as connection:
-            yield connection
-
-    recall = Recall(counting, None, Settings())
-    (hit,) = recall.search(question("zebra"), Deadline.after(5)).hits
-    assert (hit.before, hit.after, len(uses)) == (None, None, 1)
-    (hit,) = recall.search(question("zebra", wants_neighbours=True), Deadline.after(5)).hits
-    assert hit.before is not None
-    assert hit.after is not None
-    assert (hit.before.content, hit.after.content, len(uses)) == ("before", "after", 3)
-    assert recall.search(question("unheard", wants_neighbours=True), Deadline.after(5)).hits == ()
-    # One more to say how many rows were searched.
-    assert len(uses) == 5
-
-
 def test_hits_are_answered_also_when_their_neighbours_cannot_be_had(database: Database, store: Store) -> None:
     store.say("before", "the zebra budget", "after")
     uses: list[Deadline] = []
@@ -290,21 +269,6 @@ def test_hits_are_answered_also_when_their_neighbours_cannot_be_had(database: Da
     (hit,) = Recall(breaking, None, Settings()).search(asked, Deadline.after(5)).hits
     assert len(uses) == 2
     assert (hit.content, hit.before, hit.after) == ("the zebra budget", None, None)
-
-
-def test_neighbours_travel_in_a_pipeline(database: Database, store: Store) -> None:
-    store.say("before", "the zebra budget", "after")
-    pool = Pool(lambda _: database.runtime_dsn, maximum=1, connect_seconds=5)
-    try:
-        asked = question("zebra", wants_neighbours=True)
-        (hit,) = Recall(pool.reading, None, Settings()).search(asked, Deadline.after(5)).hits
-        assert hit.after is not None
-        assert hit.after.content == "after"
-        # What was set for the neighbours is gone with their transaction.
-        with pool.connection(Deadline.after(5)) as connection:
-            assert connection.execute("SHOW enable_sort").fetchone() == ("on",)
-    finally:
-        pool.close()
 
 
 def test_the_half_life_of_the_settings_decides_how_much_age_counts(store: Store) -> None:

@@ -11,6 +11,7 @@ from agent.memory_manager import build_memory_context_block, sanitize_context
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.recall import tools
 from hermes_memory_pgvector.recall.prefetch import rendered
 from hermes_memory_pgvector.recall.recall import Answer
@@ -96,8 +97,7 @@ def test_a_tools_answer_stays_inside_the_fence(content: str) -> None:
         tools.TURN_TOOL,
         {"query": "q"},
         session,
-        scope_default="current",
-        max_query_chars=100,
+        Settings(),
         search=lambda _: [Answer((hit,))],
     )
     (row,) = json.loads(answer)["results"]

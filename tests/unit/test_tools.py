@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.errors import DatabaseUnavailable
 from hermes_memory_pgvector.recall import retract, tools
 from hermes_memory_pgvector.recall.recall import Answer
@@ -34,7 +35,7 @@ def ask(
         asked.extend(questions)
         return [Answer(tuple(hits or ()), degraded)]
 
-    text = tools.answer(name, arguments, session, scope_default="current", max_query_chars=2048, search=search)
+    text = tools.answer(name, arguments, session, Settings(), search=search)
     return json.loads(text), asked[0] if asked else None
 
 
@@ -213,9 +214,7 @@ def test_an_outage_is_told_without_a_connection_string() -> None:
     def search(questions: Sequence[Question]) -> list[Answer]:
         raise DatabaseUnavailable("host=secret password=hunter2")
 
-    text = tools.answer(
-        "recall_memory", {"query": "q"}, SESSION, scope_default="current", max_query_chars=9, search=search
-    )
+    text = tools.answer("recall_memory", {"query": "q"}, SESSION, Settings(), search=search)
     assert "error" in json.loads(text)
     assert "hunter2" not in text
 
@@ -266,8 +265,7 @@ def test_nothing_found_is_an_answer_that_says_what_was_searched(
         name,
         {"query": "q", **arguments},
         SESSION,
-        scope_default="current",
-        max_query_chars=99,
+        Settings(),
         search=lambda _: [Answer((), searched=searched)],
     )
     assert json.loads(text) == {"results": [], "count": 0, "note": note}

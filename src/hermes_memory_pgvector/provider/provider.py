@@ -348,9 +348,7 @@ class PgvectorMemoryProvider(MemoryProvider):
             tool_name if isinstance(tool_name, str) else "",
             args,
             self._session,
-            scope_default=settings.scope_default,
-            cross_theme=settings.cross_theme,
-            max_query_chars=settings.query_max_chars,
+            settings,
             search=engine.recall_log.listening(self._session, functools.partial(engine.search, deadline=deadline)),
         )
 

@@ -85,8 +85,6 @@ class Prepared(NamedTuple):
     meaning: Meaning | None
     wording: Wording
     degraded: str | None
-    current: EmbeddingModel | None = None
-    """The model in use, as far as we knew."""
 
     @property
     def is_empty(self) -> bool:
@@ -126,20 +124,18 @@ class Recall:
         if ready.is_empty:
             return [Answer((), ready.degraded) for _ in questions]
         try:
-            answers, models = self._ask(questions, ready, deadline)
+            answers = self._ask(questions, ready, deadline)
         except DatabaseDenied as error:
             # The vectors of the model we remember may have been dropped since; then it is no longer in use.
             if ready.meaning is None or error.sqlstate not in SCHEMA_STATES:
                 raise
-            if not self._has_changed(questions[0], deadline):
-                raise
-            answers, models = None, ()
-        if answers is None or self._could_do_better(ready, models):
+            self._current_model.forget()
             again = self.prepare(questions[0], deadline)
-            if again.meaning is not None or (answers is None and not again.is_empty):
-                answers, _ = self._ask(questions, again, deadline)
-            elif answers is None:
+            if again.meaning is not None and again.meaning.model == ready.meaning.model:
+                raise
+            if again.is_empty:
                 return [Answer((), again.degraded) for _ in questions]
+            answers = self._ask(questions, again, deadline)
         return self._with_sizes(
             questions,
             [
@@ -149,10 +145,8 @@ class Recall:
             deadline,
         )
 
-    def _ask(
-        self, questions: Sequence[Question], ready: Prepared, deadline: Deadline
-    ) -> tuple[list[Answer], tuple[EmbeddingModel, ...]]:
-        """The answers by one model's vectors or by words, and the models as they are after that."""
+    def _ask(self, questions: Sequence[Question], ready: Prepared, deadline: Deadline) -> list[Answer]:
+        """The answers by one model's vectors or by words; the models as they are after that are remembered."""
         if self._pool is not None and questions[0].scope is Scope.ALL and self._pool.buckets(deadline) > 1:
             told = buckets.together(self._pool, deadline, lambda connection: self._send(connection, questions, ready))
             found, models = _merged(questions, list(told.found.values()))
@@ -162,7 +156,9 @@ class Recall:
                 receive = self._send(connection, questions, ready)
             # Results are read after the transaction, so that all statements and its end travel together.
             (found, models), degraded = receive(), ready.degraded
-        return [Answer(tuple(hits), degraded) for hits in found], self._current_model.note(models) if models else ()
+        if models:
+            self._current_model.note(models)
+        return [Answer(tuple(hits), degraded) for hits in found]
 
     def _send(
         self, connection: Connection, questions: Sequence[Question], ready: Prepared
@@ -176,19 +172,6 @@ class Recall:
     def _lend(self, deadline: Deadline, about: Question | Hit) -> AbstractContextManager[Connection]:
         """A connection to the tables that a theme lies in."""
         return self._reading(deadline) if self._pool is None else self._pool.reading(deadline, theme=about.theme)
-
-    def _could_do_better(self, ready: Prepared, models: tuple[EmbeddingModel, ...]) -> bool:
-        """Whether the model in use is another one by now, and one that we have an embedder for."""
-        if not models or not models[0].is_current or self._embedder is None:
-            return False
-        asked = None if ready.meaning is None else ready.meaning.model.id
-        return asked != models[0].id and models[0] != ready.current and models[0].name == self._embedder.model
-
-    def _has_changed(self, question: Question, deadline: Deadline) -> bool:
-        """Whether the database's models are others than those we remember, which we do from now on."""
-        before = self._current_model.remembered()
-        with self._lend(deadline, question) as connection:
-            return self._current_model.read(connection) != before
 
     @property
     def half_life_days(self) -> float:
@@ -205,7 +188,7 @@ class Recall:
         deadline.check()
         if meaning is not None and not self._settings.hybrid_search:
             wording = wording._replace(text="")
-        return Prepared(meaning, wording, degraded, models[0] if models and models[0].is_current else None)
+        return Prepared(meaning, wording, degraded)
 
     def _with_sizes(self, questions: Sequence[Question], answers: list[Answer], deadline: Deadline) -> list[Answer]:
         """The same answers; those without hits also say how many rows were searched, if wanted and known."""

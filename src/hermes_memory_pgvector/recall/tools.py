@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, time
 from typing import Any
 
+from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.errors import DatabaseRejected, MemoryPluginError
 from hermes_memory_pgvector.recall.fence import harmless
 from hermes_memory_pgvector.recall.recall import Answer, Search
@@ -125,22 +126,13 @@ def answer(
     name: str,
     arguments: Any,
     session: Session,
+    settings: Settings,
     *,
-    scope_default: str,
-    max_query_chars: int,
     search: Search,
-    cross_theme: str = "allow",
 ) -> str:
     """The JSON answer to one tool call."""
     try:
-        question = parse(
-            name,
-            arguments,
-            session,
-            scope_default=scope_default,
-            max_query_chars=max_query_chars,
-            cross_theme=cross_theme,
-        )
+        question = parse(name, arguments, session, settings)
         found = search([question])[0]
     except BadArgument as problem:
         return error(str(problem))
@@ -193,27 +185,19 @@ def error(sentence: str) -> str:
     return json.dumps({"error": sentence}, ensure_ascii=False)
 
 
-def parse(
-    name: str,
-    arguments: Any,
-    session: Session,
-    *,
-    scope_default: str,
-    max_query_chars: int,
-    cross_theme: str = "allow",
-) -> Question:
+def parse(name: str, arguments: Any, session: Session, settings: Settings) -> Question:
     """A question from a model's arguments; raises BadArgument when they make none."""
     if name not in TOOL_NAMES:
         raise BadArgument(f"There is no tool with that name; use {MEMORY_TOOL} or {TURN_TOOL}.")
     given = {key: _short(value) for key, value in arguments.items()} if isinstance(arguments, Mapping) else {}
     query = given.get("query")
-    text = clean(query[: 2 * max_query_chars]).strip() if isinstance(query, str) else ""
+    text = clean(query[: 2 * settings.query_max_chars]).strip() if isinstance(query, str) else ""
     if not text:
         raise BadArgument("Give a query: a question, keywords, or an exact token to look for.")
     kind = Kind.MEMORY if name == MEMORY_TOOL else Kind.TURN
-    scope, theme = _scope(given.get("scope"), session, kind, scope_default, crosses=cross_theme != "deny")
+    scope, theme = _scope(given.get("scope"), session, kind, settings)
     return Question(
-        text=text[:max_query_chars],
+        text=text[: settings.query_max_chars],
         kind=kind,
         theme=theme,
         scope=scope,
@@ -258,8 +242,9 @@ def is_by_session(value: Any) -> bool:
     return isinstance(value, str) and value.strip().lower() == BY_SESSION
 
 
-def _scope(value: Any, session: Session, kind: Kind, default: str, *, crosses: bool) -> tuple[Scope, str]:
-    word = theme_name(value) or theme_name(default) or "current"
+def _scope(value: Any, session: Session, kind: Kind, settings: Settings) -> tuple[Scope, str]:
+    word = theme_name(value) or theme_name(settings.scope_default) or "current"
+    crosses = settings.cross_theme != "deny"
     if word == "current" or word == session.theme:
         return Scope.CURRENT, session.theme
     if word == "all":

@@ -67,6 +67,10 @@ class CurrentModel:
         self._remembered = (time.monotonic(), models) if models and models[0].is_current else None
         return models
 
+    def forget(self) -> None:
+        """Read them anew at the next question."""
+        self._remembered = None
+
 
 @dataclass(frozen=True, slots=True)
 class StoredModel:

@@ -127,12 +127,9 @@ def asked(settings: Settings, theme: str, tools: tuple[str, ...], given: dict[st
     since, until = given.pop("since", None), given.pop("until", None)
     try:
         questions = [
-            parse_question(
-                tool, given, Session(theme, "", theme), scope_default="current",
-                max_query_chars=settings.query_max_chars, cross_theme=settings.cross_theme,
-            )
+            parse_question(tool, given, Session(theme, "", theme), replace(settings, scope_default="current"))
             for tool in tools
-        ]  # fmt: skip
+        ]
     except BadArgument as problem:
         raise UsageError(str(problem)) from None
     return [replace(each, since=since, until=until) for each in questions]
