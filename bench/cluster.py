@@ -1,4 +1,4 @@
-"""What a cluster costs and carries, beside one Postgres of the same binaries: `python -m bench cluster`.
+"""What a cluster costs, beside one Postgres of the same binaries: `python -m bench cluster`.
 
 Both hold the same turns and are asked the same questions in turn, by the package's own statements. PGINSTALL names an
 installation of Postgres with citus and vector. All servers share this machine: only ratios of one run mean anything.
@@ -9,11 +9,9 @@ from __future__ import annotations
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,6 @@ import numpy as np
 from bench.corpus import Corpus, Halves
 from bench.measure import percentile
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import DatabaseError
 from hermes_memory_pgvector.postgres.buckets import bucket_of
 from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.recall.recall import read_wording
@@ -39,8 +36,6 @@ BUCKETS = 16
 WINDOW = 10_000
 TOGETHER = 500
 SECONDS = 300.0
-LONGEST_ANSWER = 4.0
-"""What an agent waits for recall before it goes on without."""
 # A usual server's memory and promises; the tests' servers have neither.
 SERVER = {"shared_buffers": "512MB", "max_wal_size": "4GB", "fsync": "on", "full_page_writes": "on"}
 
@@ -85,17 +80,11 @@ class System:
             vectors.insert(connection, self.model, made)
         self.seconds["vectors"] += time.perf_counter() - began
 
-    def ask(self, question: Question, vector: Sequence[float], seconds: float = SECONDS) -> list[tuple[str, float]]:
+    def ask(self, question: Question, vector: Sequence[float]) -> list[tuple[str, float]]:
         """What is found, best first."""
-        with self.pool.reading(Deadline.after(seconds), theme=question.theme) as connection:
+        with self.pool.reading(Deadline.after(SECONDS), theme=question.theme) as connection:
             hits = search(connection, question, Meaning(self.model, vector), read_wording(question))
         return [(hit.content, round(hit.rank, 4)) for hit in hits]
-
-    def rows(self) -> int:
-        """How many turns there are in all."""
-        with self.pool.connection(Deadline.after(SECONDS)) as connection:
-            row: Any = connection.execute("SELECT count(*) FROM conversations").fetchone()
-        return int(row[0])
 
 
 def window_of(corpus: Corpus, rows: range) -> list[AddTurn]:
@@ -108,7 +97,7 @@ def window_of(corpus: Corpus, rows: range) -> list[AddTurn]:
 
 
 def run(rows: int, themes: int, questions: int) -> None:
-    """Load, ask, stop a worker, grow and move; print what was found."""
+    """Load both, ask both, and print the ratios."""
     with tempfile.TemporaryDirectory(prefix="bench-cluster-", ignore_cleanup_errors=True) as made:
         folder = Path(made)
         folder.chmod(0o755)
@@ -129,8 +118,6 @@ def run(rows: int, themes: int, questions: int) -> None:
                     dealing.tidy(connection)
             asked = _questions(corpus, questions)
             _compare(asked, plain, spread)
-            _lose_a_worker(cluster, corpus, asked, spread)
-            _grow(cluster, corpus, asked, spread)
 
 
 def _load(corpus: Corpus, *systems: System) -> None:
@@ -180,110 +167,3 @@ def _compare(asked: Sequence[tuple[Question, list[float]]], plain: System, sprea
     (p50, p95), (s50, s95) = ((percentile(each, 0.5), percentile(each, 0.95)) for each in took.values())
     print(f"recall ms, p50/p95: plain {p50:.1f}/{p95:.1f}, cluster {s50:.1f}/{s95:.1f}: "
           f"{s50 / p50:.2f}/{s95 / p95:.2f}", flush=True)  # fmt: skip
-
-
-class _Load:
-    """One thread writes and one asks while something happens; what fails is tried again, and counted."""
-
-    def __init__(self, system: System, corpus: Corpus, asked: Sequence[tuple[Question, list[float]]]) -> None:
-        self.system, self.corpus, self.asked = system, corpus, asked
-        self.written = 0
-        self.write_failures, self.failures, self.answers = 0, 0, 0
-        self.slowest = 0.0
-        self._ends = Event()
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """For the length of a block."""
-        threads = [Thread(target=each) for each in (self._write, self._ask)]
-        for thread in threads:
-            thread.start()
-        try:
-            yield
-        finally:
-            self._ends.set()
-            for thread in threads:
-                thread.join()
-
-    def _write(self) -> None:
-        while not self._ends.is_set():
-            number = self.written
-            theme = f"theme-{self.corpus.theme_of[number % self.corpus.rows]}"
-            items = [
-                AddTurn(theme, "live", "user", f"live {number} {place}", 1, Moment(1_800_000_000_000_000 + number, 0),
-                        is_live=False)
-                for place in range(10)
-            ]  # fmt: skip
-            try:
-                self.system.take(items, np.tile(self.corpus.vectors[0], (10, 1)))
-            except DatabaseError:
-                # As the writer does: what was not stored, or only perhaps, is sent again.
-                self.write_failures += 1
-                self._ends.wait(0.2)
-                continue
-            self.written += 1
-
-    def _ask(self) -> None:
-        number = 0
-        while not self._ends.is_set():
-            question, vector = self.asked[number % len(self.asked)]
-            number += 1
-            began = time.perf_counter()
-            try:
-                self.system.ask(question, vector, LONGEST_ANSWER)
-                self.answers += 1
-            except DatabaseError:
-                self.failures += 1
-            self.slowest = max(self.slowest, time.perf_counter() - began)
-
-    def told(self) -> str:
-        """In a line."""
-        return (f"{self.answers} answers, {self.failures} failures, slowest {1000 * self.slowest:.0f} ms; "
-                f"{10 * self.written} turns written, {self.write_failures} writes tried again")  # fmt: skip
-
-
-def _lose_a_worker(
-    cluster: Cluster, corpus: Corpus, asked: Sequence[tuple[Question, list[float]]], system: System
-) -> None:
-    away = cluster.workers[0]
-    there = {number for number in range(BUCKETS) if cluster.place_of(f"hermes_{number:02}") != away.port}
-    away.kill()
-    living = [each for each in asked if bucket_of(each[0].theme, BUCKETS) in there]
-    answered = {True: 0, False: 0}
-    slowest = 0.0
-    for question, vector in asked:
-        is_living = bucket_of(question.theme, BUCKETS) in there
-        began = time.perf_counter()
-        try:
-            system.ask(question, vector, LONGEST_ANSWER)
-            answered[is_living] += 1
-        except DatabaseError:
-            slowest = max(slowest, time.perf_counter() - began)
-    stored = 0
-    for number, theme in enumerate(sorted({question.theme for question, _ in living})):
-        items = [
-            AddTurn(theme, "outage", "user", f"outage {number}", 1, Moment(1_800_000_000_000_000, 0), is_live=False)
-        ]
-        system.take(items, corpus.vectors[:1])
-        stored += 1
-    away.start()
-    print(f"a worker away: {answered[True]} of {len(living)} questions about the others' themes answered, "
-          f"{answered[False]} of the rest (each refused within {1000 * slowest:.0f} ms); {stored} writes to "
-          f"{len(there)} buckets went on", flush=True)  # fmt: skip
-
-
-def _grow(cluster: Cluster, corpus: Corpus, asked: Sequence[tuple[Question, list[float]]], system: System) -> None:
-    before = system.rows()
-    load = _Load(system, corpus, asked)
-    with load.running():
-        began = time.perf_counter()
-        new = cluster.grow()
-        print(f"a worker added in {time.perf_counter() - began:.1f} s", flush=True)
-        took = []
-        for number in range(4):
-            began = time.perf_counter()
-            move = "SELECT citus_schema_move(%s, '127.0.0.1', %s, 'force_logical')"
-            cluster.coordinator.rows(move, f"hermes_{number:02}", new.port)
-            took.append(f"{time.perf_counter() - began:.1f}")
-    print(f"four buckets moved in {', '.join(took)} s: {load.told()}", flush=True)
-    print(f"rows missing: {before + 10 * load.written - system.rows()}", flush=True)

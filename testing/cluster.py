@@ -4,7 +4,6 @@
         ... connect to cluster.coordinator.dsn(database="fleet")
         cluster.workers[0].kill()       its themes are away
         cluster.workers[0].start()
-        cluster.grow()                  one more worker
 
 PGINSTALL names the installation: the folder that holds bin, lib and share.
 """
@@ -88,15 +87,6 @@ class Cluster:
         node.rows(f"CREATE DATABASE {name}", database="postgres")
         node.rows("CREATE EXTENSION citus", database=name)
         node.rows("CREATE EXTENSION vector", database=name)
-
-    def grow(self, name: str = DATABASE) -> Node:
-        """Start one more worker and add it to a database's cluster."""
-        node = self._node(f"worker-{len(self.workers) + 1}")
-        self._start(node)
-        self._prepare(node, name)
-        self.coordinator.rows("SELECT citus_add_node('127.0.0.1', %s)", node.port, database=name)
-        self.workers.append(node)
-        return node
 
     def place_of(self, schema: str, name: str = DATABASE) -> int:
         """The port of the worker that has a schema."""
