@@ -42,7 +42,6 @@ def make(server: EmbedServer) -> Iterator[MakeEmbedder]:
         model: str = "test-model",
         dim: int | None = DIM,
         api_key: str | None = None,
-        batch: int = 64,
         prefixes: str = "",
     ) -> RemoteEmbedder:
         embedder = RemoteEmbedder(
@@ -51,7 +50,6 @@ def make(server: EmbedServer) -> Iterator[MakeEmbedder]:
             protocol=protocol,
             dim=dim,
             api_key=api_key,
-            batch=batch,
             spec=spec_with(model, prefixes),
         )
         made.append(embedder)
@@ -220,16 +218,6 @@ def test_an_answer_nobody_asked_for_is_not_taken_for_the_next(server: EmbedServe
         time.sleep(0.005)
     server.mode = "ok"
     assert same(embedder.embed_query("second", soon()), "second")
-
-
-def test_an_oversize_text_does_not_fail_its_neighbours(server: EmbedServer, make: MakeEmbedder) -> None:
-    server.max_chars = 100
-    texts = [f"short {index}" for index in range(20)]
-    texts[3] = texts[17] = "far too long " * 20
-    embedder = make()
-    vectors = embedder.embed_documents(texts, soon())
-    assert [index for index, vector in enumerate(vectors) if vector is None] == [3, 17]
-    assert all(same(vectors[index], texts[index]) for index in range(20) if index not in (3, 17))
 
 
 def test_an_endpoint_that_refuses_everything_is_asked_twice_not_once_per_text(

@@ -27,7 +27,7 @@ from testing.waiting import promptly
 
 
 def embedder_at(url: str) -> RemoteEmbedder:
-    return RemoteEmbedder(url=url, model="test-model", protocol="openai", dim=32, api_key="sk-secret", batch=64)
+    return RemoteEmbedder(url=url, model="test-model", protocol="openai", dim=32, api_key="sk-secret")
 
 
 @pytest.fixture(scope="module")

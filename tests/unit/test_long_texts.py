@@ -24,7 +24,7 @@ def server() -> Iterator[EmbedServer]:
 
 @pytest.fixture
 def embedder(server: EmbedServer) -> Iterator[RemoteEmbedder]:
-    made = RemoteEmbedder(url=server.url, model="test-model", protocol="openai", dim=DIM, api_key=None, batch=64)
+    made = RemoteEmbedder(url=server.url, model="test-model", protocol="openai", dim=DIM, api_key=None)
     yield made
     made.close()
 

@@ -37,7 +37,7 @@ class RemoteEmbedder:
     """Embeds through one endpoint; thread-safe, nothing is contacted before the first call."""
 
     def __init__(
-        self, *, url: str, model: str, protocol: ProtocolName, dim: int | None, api_key: str | None, batch: int = BATCH,
+        self, *, url: str, model: str, protocol: ProtocolName, dim: int | None, api_key: str | None,
         spec: ModelSpec | None = None,
     ) -> None:  # fmt: skip
         """Without `spec`, the facts are those that the model's name tells."""
@@ -49,7 +49,6 @@ class RemoteEmbedder:
         self._fixed = _fixed_protocol(protocol, self._endpoint)
         self._spoken = self._fixed
         """What an open protocol turned out to be. Only an answer decides, not an outage or a refused key."""
-        self._batch = batch
         self._dim = dim if dim is not None else self._spec.dim
         self._shorten_to = dim if self._spec.can_shorten and dim != self._spec.dim else None
         self._client = HttpClient(self._endpoint, _headers(self._endpoint, api_key))
@@ -96,8 +95,8 @@ class RemoteEmbedder:
             for position, text in enumerate(texts)
             if (clean := embeddable(text, self._spec.max_chars)) is not None
         ]
-        for start in range(0, len(present), self._batch):
-            part = present[start : start + self._batch]
+        for start in range(0, len(present), BATCH):
+            part = present[start : start + BATCH]
             embedded = self._embed_batch([text for _, text in part], deadline)
             for (position, _), vector in zip(part, embedded, strict=True):
                 vectors[position] = vector

@@ -105,8 +105,12 @@ def _past_year(month: int, day: int, now: datetime) -> int:
     return now.year if (month, day) <= (now.month, now.day) else now.year - 1
 
 
-def _iso(found: re.Match[str], now: datetime) -> Period:
-    return _day(int(found["year"]), int(found["month"]), int(found["day"]), now)
+def _date(found: re.Match[str], now: datetime) -> Period:
+    """A day, its month as a number or by its name; without a year the latest such day."""
+    month = int(found["month"]) if found["month"].isdigit() else _month_number(found)
+    day = int(found["day"])
+    year = int(found["year"]) if found["year"] else _past_year(month, day, now)
+    return _day(year + 2000 if year < 100 else year, month, day, now)
 
 
 def _iso_month(found: re.Match[str], now: datetime) -> Period:
@@ -115,23 +119,10 @@ def _iso_month(found: re.Match[str], now: datetime) -> Period:
 
 def _slashed(found: re.Match[str], now: datetime) -> Period:
     first, second = int(found["first"]), int(found["second"])
-    year = int(found["year"]) if found["year"] else None
-    if year is not None and year < 100:
-        year += 2000
     # Day before month where it can only be so, otherwise month first.
     month, day = (second, first) if first > 12 else (first, second)
-    return _day(year or _past_year(month, day, now), month, day, now)
-
-
-def _dotted(found: re.Match[str], now: datetime) -> Period:
-    month, day = int(found["month"]), int(found["day"])
     year = int(found["year"]) if found["year"] else _past_year(month, day, now)
     return _day(year + 2000 if year < 100 else year, month, day, now)
-
-
-def _named_day(found: re.Match[str], now: datetime) -> Period:
-    month, day = _month_number(found), int(found["day"])
-    return _day(int(found["year"]) if found["year"] else _past_year(month, day, now), month, day, now)
 
 
 def _named_month(found: re.Match[str], now: datetime) -> Period:
@@ -204,13 +195,13 @@ _Reader = Callable[[re.Match[str], datetime], Period | None]
 # More exact forms first: a full date wins over the month or year inside it.
 # As text: made into patterns when a question comes, not when the package is loaded.
 _PHRASES: tuple[tuple[str, _Reader], ...] = (
-    (r"\b(?P<year>(?:19|20)\d\d)[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})\b", _iso),
-    (r"(?P<year>(?:19|20)\d\d)年(?P<month>\d{1,2})月(?P<day>\d{1,2})日", _iso),
+    (r"\b(?P<year>(?:19|20)\d\d)[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})\b", _date),
+    (r"(?P<year>(?:19|20)\d\d)年(?P<month>\d{1,2})月(?P<day>\d{1,2})日", _date),
     (r"(?P<year>(?:19|20)\d\d)年(?P<month>\d{1,2})月", _iso_month),
-    (r"\b(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4}|\d\d)?(?!\d)", _dotted),
+    (r"\b(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4}|\d\d)?(?!\d)", _date),
     (r"(?<![\d/])(?P<first>\d{1,2})/(?P<second>\d{1,2})(?:/(?P<year>\d{4}|\d\d))?(?![\d/])", _slashed),
-    (rf"\b{_ORDINAL}(?: of)? {_MONTH}(?:,? (?P<year>(?:19|20)\d\d))?\b", _named_day),
-    (rf"\b{_MONTH} (?:the )?{_ORDINAL}\b(?:,? (?P<year>(?:19|20)\d\d))?", _named_day),
+    (rf"\b{_ORDINAL}(?: of)? {_MONTH}(?:,? (?P<year>(?:19|20)\d\d))?\b", _date),
+    (rf"\b{_MONTH} (?:the )?{_ORDINAL}\b(?:,? (?P<year>(?:19|20)\d\d))?", _date),
     (r"\b(?P<word>the day before yesterday|yesterday|today|tonight|tomorrow)\b", _word),
     (rf"\b{_NUMBER} (?P<unit>day|week|month|year)s? (?:ago|back|earlier)\b", _ago),
     (rf"\b(?:last|past|previous) {_NUMBER} (?P<unit>day|week|month|year)s?\b", _recent),
