@@ -147,7 +147,9 @@ def test_turns_can_be_grouped_by_session_and_nonsense_groups_nothing(given_group
     ],
 )
 def test_limits_are_clamped_and_nonsense_is_five(given_limit: Any, limit: int) -> None:
-    assert tools.limit_of(given_limit) == limit
+    question = ask("recall_memory", {"query": "q", "limit": given_limit})[1]
+    assert question is not None
+    assert question.limit == limit
 
 
 @pytest.mark.parametrize(

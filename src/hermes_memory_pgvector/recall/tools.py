@@ -195,6 +195,7 @@ def parse(name: str, arguments: Any, session: Session, settings: Settings) -> Qu
     if not text:
         raise BadArgument("Give a query: a question, keywords, or an exact token to look for.")
     kind = Kind.MEMORY if name == MEMORY_TOOL else Kind.TURN
+    limit = given.get("limit")
     scope, theme = _scope(given.get("scope"), session, kind, settings)
     return Question(
         text=text[: settings.query_max_chars],
@@ -203,12 +204,12 @@ def parse(name: str, arguments: Any, session: Session, settings: Settings) -> Qu
         scope=scope,
         session_id=session.session_id,
         targets=_targets(given.get("target")),
-        limit=limit_of(given.get("limit")),
+        limit=DEFAULT_LIMIT if isinstance(limit, bool) else _number(limit, DEFAULT_LIMIT, 1, MAX_LIMIT),
         since=_date(given.get("since"), "since", at_end=False),
         until=_date(given.get("until"), "until", at_end=True),
         now=datetime.now(UTC),
         by_session=kind is Kind.TURN and is_by_session(given.get("group_by")),
-        wants_neighbours=kind is Kind.TURN and context_of(given.get("context")) > 0,
+        wants_neighbours=kind is Kind.TURN and _number(given.get("context"), 0, 0, 1) > 0,
     )
 
 
@@ -217,24 +218,12 @@ def _short(value: Any) -> Any:
     return value.lstrip()[:ARGUMENT_CHARS] if isinstance(value, str) else value
 
 
-def limit_of(value: Any) -> int:
-    """A limit within bounds; nonsense becomes the default."""
-    if isinstance(value, bool):
-        return DEFAULT_LIMIT
+def _number(value: Any, default: int, least: int, most: int) -> int:
+    """A whole number within bounds; nonsense becomes the default."""
     try:
-        number = int(value)
+        return max(least, min(most, int(value)))
     except (TypeError, ValueError, OverflowError):
-        return DEFAULT_LIMIT
-    return max(1, min(MAX_LIMIT, number))
-
-
-def context_of(value: Any) -> int:
-    """How many turns on either side of a hit are wanted, none or one; nonsense means none."""
-    try:
-        number = int(value)
-    except (TypeError, ValueError, OverflowError):
-        return 0
-    return max(0, min(1, number))
+        return default
 
 
 def is_by_session(value: Any) -> bool:
