@@ -5,14 +5,18 @@ from __future__ import annotations
 import errno
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hermes_memory_pgvector.errors import MemoryPluginError
-from testing.agent import AgentHome
+from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+from testing.agent import PLAIN, AgentHome
 from testing.next_host import NextHost
 from testing.refusing import Disk
+from testing.scopes import DSN, serving_several_homes, working_for
+from testing.waiting import wait_until
 
 KEY = "sk-proj-4f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c4d3e2f1aXy4z"
 CODE = "Kf83jvQpl20xWmz7Tr5bNa"
@@ -121,3 +125,23 @@ def test_a_masked_question_is_answered(agent_home: AgentHome, hosts: dict[str, N
     agent_home.settle()
     found = host.tool("recall_conversation", query=f"build robot {KEY}")
     assert any("build robot" in each["content"] for each in found["results"])
+
+
+@pytest.mark.parametrize("is_several", [True, False], ids=["one of several homes", "alone"])
+def test_a_scheduled_job_and_the_chat_after_it_are_stored(
+    agent_home: AgentHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_several: bool
+) -> None:
+    """A job has a scope around it. The login of one of several homes is there only; else only in the environment."""
+    nowhere = "host=127.0.0.1 port=9 dbname=of_another_home"
+    monkeypatch.setenv("HERMES_HOME", str(tmp_path / "launch" if is_several else agent_home.path))
+    monkeypatch.setenv(DSN, nowhere if is_several else agent_home.dsn)
+    scope = {DSN: agent_home.dsn} if is_several else {}
+    with serving_several_homes(is_several):
+        for platform, around in (("cron", scope), ("cli", scope if is_several else None)):
+            with working_for(agent_home.path, around), NextHost(PgvectorMemoryProvider(PLAIN)) as host:
+                host.provider.initialize(platform, hermes_home=str(agent_home.path), platform=platform)
+                host.turn(f"What has the {platform} to say of the harbour?", "That it is open all day long.")
+            assert host.refused == []
+        wait_until(lambda: agent_home.stored.count("conversations") == 4)
+    sessions = agent_home.stored.rows("SELECT DISTINCT session_id FROM conversations ORDER BY 1")
+    assert sessions == [("cli",), ("cron",)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -85,7 +86,7 @@ def _version_of(folder: Path) -> str:
 
 
 def _run(host: Host, check: str) -> tuple[str, bool]:
-    version = _numbers(_version_of(host.folder))
+    version = numbers(_version_of(host.folder))
     if check == "profiles" and version < PROFILES_FROM:
         return "-", True
     print(f"{host.name}: {check}", flush=True)
@@ -100,8 +101,10 @@ def _run(host: Host, check: str) -> tuple[str, bool]:
     return said.replace(" passed", " ok").replace(" deselected", " left"), done.returncode == 0
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(each) for each in version.split(".")[:3])
+def numbers(version: str) -> tuple[int, ...]:
+    """What a version begins with: that of a checkout may go on with more than numbers."""
+    found = re.match(r"\d+(?:\.\d+){0,2}", version)
+    return tuple(int(each) for each in found[0].split(".")) if found else ()
 
 
 if __name__ == "__main__":

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-import hermes_constants
 import pytest
 from agent import secret_scope
 
@@ -15,8 +13,8 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.runtime.registry import close_all
 from testing.hermes_home import write_variables
+from testing.scopes import DSN, serving_several_homes, working_for
 
-DSN = "HERMES_PGVECTOR_DSN"
 EXPORTED, CODERS = "dbname=exported host=127.0.0.1 port=9", "dbname=of_the_coder host=127.0.0.1 port=9"
 
 
@@ -31,22 +29,18 @@ def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv(DSN, EXPORTED)
     yield home
     close_all(Deadline.after(10))
-    secret_scope.set_multiplex_active(False)
 
 
-@contextlib.contextmanager
-def working_for(home: Path, scope: Mapping[str, str] | None) -> Iterator[PgvectorMemoryProvider]:
-    """A provider that the host has just made, to work for a home."""
-    where, what = hermes_constants.set_hermes_home_override(str(home)), secret_scope.set_secret_scope(scope)
-    try:
-        yield PgvectorMemoryProvider()
-    finally:
-        secret_scope.reset_secret_scope(what)
-        hermes_constants.reset_hermes_home_override(where)
+@pytest.fixture
+def several() -> Iterator[None]:
+    """The host serves several homes."""
+    with serving_several_homes():
+        yield
 
 
 def test_a_scheduled_job_takes_nothing_from_the_environment_of_a_home_that_is_alone(launch: Path) -> None:
-    with working_for(launch, secret_scope.build_profile_secret_scope(launch)) as provider:
+    with working_for(launch, secret_scope.build_profile_secret_scope(launch)):
+        provider = PgvectorMemoryProvider()
         provider.initialize("job", hermes_home=str(launch), platform="cron")
         assert provider.get_status_config()["database"] == EXPORTED
     assert settings_file.load(launch).settings.dsn == EXPORTED
@@ -57,10 +51,12 @@ def test_a_provider_that_is_only_asked_answers_for_the_profile_in_charge(launch:
     write_variables(coder, {DSN: CODERS})
     others_settings = "{tools: recall, allowed_themes: [coder], prefetch_limit: 7}"
     (coder / "config.yaml").write_text(f"memory: {{pgvector: {others_settings}}}\n", encoding="utf-8")
-    with working_for(launch, None) as provider:
+    with working_for(launch, None):
+        provider = PgvectorMemoryProvider()
         own = (provider.get_status_config()["database"], len(provider.get_tool_schemas()), shown(provider))
         signature = provider.identity_signature()
-    with working_for(coder, None) as provider:
+    with working_for(coder, None):
+        provider = PgvectorMemoryProvider()
         others = (provider.get_status_config()["database"], len(provider.get_tool_schemas()), shown(provider))
         assert provider.is_available()
         assert provider.identity_signature() != signature
@@ -83,23 +79,26 @@ def of_a_secret_manager(home: Path) -> Mapping[str, str] | None:
     return {**secret_scope.build_profile_secret_scope(home), DSN: CODERS}
 
 
+@pytest.mark.usefixtures("several")
 @pytest.mark.parametrize("scope", [without_a_scope, of_a_secret_manager])
 def test_where_the_host_refuses_the_environment_a_home_has_its_own_variables(
     launch: Path, scope: Callable[[Path], Mapping[str, str] | None]
 ) -> None:
-    secret_scope.set_multiplex_active(True)
     coder = launch / "profiles" / "coder"
     with pytest.raises(secret_scope.UnscopedSecretError):
         secret_scope.get_secret(DSN)
-    with working_for(coder, scope(coder)) as provider:
+    with working_for(coder, scope(coder)):
+        provider = PgvectorMemoryProvider()
         assert provider.get_status_config()["database"] == CODERS
-    with working_for(launch, None) as provider:
+    with working_for(launch, None):
+        provider = PgvectorMemoryProvider()
         assert "embedded" in provider.get_status_config()["database"]
     assert settings_file.load(coder).settings.dsn == CODERS
 
 
+@pytest.mark.usefixtures("several")
 def test_a_scope_that_cannot_be_told_is_one_that_holds_nothing(launch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    secret_scope.set_multiplex_active(True)
     monkeypatch.setattr(secret_scope, "build_profile_secret_scope", lambda _: secret_scope.get_secret(DSN))
-    with working_for(launch, None) as provider:
+    with working_for(launch, None):
+        provider = PgvectorMemoryProvider()
         assert "embedded" in provider.get_status_config()["database"]

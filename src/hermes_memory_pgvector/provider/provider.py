@@ -130,6 +130,7 @@ class PgvectorMemoryProvider(MemoryProvider):
             session_id=session_name(session.session_id),
             parent_session_id=session_name(session.parent_session_id),
         )
+        self._named = self._session
         self._unresolved = None
         self._spoken = None
         self._block = None
