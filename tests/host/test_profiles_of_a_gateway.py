@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -39,9 +40,25 @@ agent.secret_scope = types.ModuleType("agent.secret_scope")
 def handle(event_type, context):
     pass
 """
+MANAGER = "a secret manager"
+MANAGED = """
+import json, pathlib
+from agent import secret_scope
+of_the_file = secret_scope.build_profile_secret_scope
+def build(home):
+    # As newer hosts do: what a secret manager holds for a home is in its scope, and nowhere else.
+    managed = pathlib.Path(home) / "managed.json"
+    return {**of_the_file(home), **(json.loads(managed.read_text()) if managed.exists() else {})}
+secret_scope.build_profile_secret_scope = build
+def handle(event_type, context):
+    pass
+"""
 ARRANGEMENTS = {
     f"launch {launch}, other {other}, {'scope' if scope else 'no scope'}": (launch, other, scope)
-    for launch, other, scope in itertools.product((".env", "config.yaml"), (".env", "config.yaml"), (True, False))
+    for launch, other, scope in itertools.product(
+        (".env", "config.yaml"), (".env", "config.yaml", MANAGER), (True, False)
+    )
+    if scope or other != MANAGER
 }
 PROFILES = 20
 
@@ -106,15 +123,16 @@ def test_two_profiles_on_two_databases_share_neither_rows_nor_keys(
         if launch == ".env":
             variables[DSN] = home.dsn
             remove_dsn(home.path)
-        if other == ".env":
+        if other != "config.yaml":
             others[DSN] = others_dsn
             remove_dsn(coder)
-        write_variables(coder, others)
+        if other == MANAGER:
+            (coder / "managed.json").write_text(json.dumps(others), encoding="utf-8")
+            install_hook(home, MANAGED)
+        else:
+            write_variables(coder, others)
         if not scope:
-            folder = home.path / "hooks" / "apart"
-            folder.mkdir(parents=True)
-            (folder / "HOOK.yaml").write_text("name: apart\nevents: ['gateway:startup']\n", encoding="utf-8")
-            (folder / "handler.py").write_text(NO_SCOPES, encoding="utf-8")
+            install_hook(home, NO_SCOPES)
         sides = (
             Side(None, "hermes", home.stored, own_embedder),
             Side("coder", "coder", Stored(others_database.owner_dsn), others_embedder),
@@ -132,6 +150,14 @@ def test_two_profiles_on_two_databases_share_neither_rows_nor_keys(
             assert not any(f"The {stranger.theme} profile" in text for text in side.embedder.texts)
             keys = {request.headers.get("authorization") for request in side.embedder.requests}
             assert keys == {f"Bearer {side.embedder.require_key}"}
+
+
+def install_hook(home: HermesHome, source: str) -> None:
+    """A hook that changes what the host keeps for a home, at its start."""
+    folder = home.path / "hooks" / "apart"
+    folder.mkdir(parents=True)
+    (folder / "HOOK.yaml").write_text("name: apart\nevents: ['gateway:startup']\n", encoding="utf-8")
+    (folder / "handler.py").write_text(source, encoding="utf-8")
 
 
 def remove_dsn(home: Path) -> None:
