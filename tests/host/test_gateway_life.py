@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
+import yaml
 
 from hermes_memory_pgvector.config.home import homes_of
 from hermes_memory_pgvector.ops.setup import plugin_folder
 from testing.embed_server import EmbedServer
 from testing.hermes import MakeHome, install_probe
-from testing.hermes_home import HermesHome
+from testing.hermes_home import NO_LISTENER, PROFILE_KEY, HermesHome, write_variables
 from testing.hermes_servers import Gateway, free_port, threads_of_ours
 from testing.waiting import wait_until
 
@@ -173,7 +173,8 @@ def test_profiles_behind_one_gateway_keep_their_own_files(make_home: MakeHome) -
     (coder / "memories").mkdir(parents=True)
     entry = "The coder profile formats with a line length of one hundred"
     (coder / "memories" / "MEMORY.md").write_text(entry, encoding="utf-8")
-    shutil.copy(home.config_file, coder / "config.yaml")
+    (coder / "config.yaml").write_text(yaml.safe_dump(home.config | NO_LISTENER), encoding="utf-8")
+    write_variables(coder, PROFILE_KEY)
     for each in homes_of(home.path):
         plugin_folder.install(each)
     with home.gateway() as gateway:

@@ -22,7 +22,7 @@ from hermes_memory_pgvector.server.server import ConnectionInfo
 from testing.cases import some_of
 from testing.embed_server import EmbedServer
 from testing.hermes import MakeHome, install_probe
-from testing.hermes_home import HermesHome, write_variables
+from testing.hermes_home import NO_LISTENER, PROFILE_KEY, HermesHome, write_variables
 from testing.hermes_servers import free_port, threads_of_ours
 from testing.llm_server import Call, Say, ScriptedLLM
 from testing.postgres import DIM, MODEL, Database, new_database
@@ -102,7 +102,8 @@ def make_profile(home: HermesHome, name: str, **settings: Any) -> Path:
     folder.mkdir(parents=True)
     document = home.config
     document["memory"]["pgvector"].update(settings)
-    (folder / "config.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
+    (folder / "config.yaml").write_text(yaml.safe_dump(document | NO_LISTENER), encoding="utf-8")
+    write_variables(folder, PROFILE_KEY)
     plugin_folder.install(folder)
     return folder
 
@@ -130,7 +131,7 @@ def test_two_profiles_on_two_databases_share_neither_rows_nor_keys(
             (coder / "managed.json").write_text(json.dumps(others), encoding="utf-8")
             install_hook(home, MANAGED)
         else:
-            write_variables(coder, others)
+            write_variables(coder, PROFILE_KEY | others)
         if not scope:
             install_hook(home, NO_SCOPES)
         sides = (
