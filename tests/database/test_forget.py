@@ -24,15 +24,16 @@ from hermes_memory_pgvector.clock import Clock
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import Journal, Urgency, codec
 from hermes_memory_pgvector.mirror import edit_file, mirror
-from hermes_memory_pgvector.ops.forget import drain, host, request
+from hermes_memory_pgvector.ops.forget import bars, drain, host, request
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.runtime.flush import EmptyJournal
 from hermes_memory_pgvector.runtime.registry import close_all, engine_for
 from hermes_memory_pgvector.server.binaries import installed_binaries
+from hermes_memory_pgvector.server.server import ConnectionInfo
 from hermes_memory_pgvector.values import AddTurn, Moment
 from testing.command import Commands, with_password
 from testing.host_state import host_state
-from testing.postgres import Database
+from testing.postgres import Database, new_database
 from testing.stored import Stored
 from testing.unchanged import nothing_changes
 from testing.waiting import wait_until
@@ -585,12 +586,17 @@ def said_by_criterion(home: Home, criterion: str) -> list[str]:
 
 @pytest.mark.parametrize("criterion", ["theme", "session", "user", "ids", "before"])
 def test_whatever_names_it_nothing_of_it_is_left_and_nothing_comes_back(
-    home: Home, tmp_path: Path, criterion: str
+    home: Home, tmp_path: Path, postgres_server: ConnectionInfo, criterion: str
 ) -> None:
     options = said_by_criterion(home, criterion)
     shutil.copytree(home.folder, tmp_path / "old")
+    with new_database(postgres_server, template=home.database.name) as backup:
+        _forgotten_for_good(home, tmp_path / "old", options, backup)
+
+
+def _forgotten_for_good(home: Home, old: Path, options: list[str], backup: Database) -> None:
     assert home.hits()
-    assert home.commands.call("export", "--output", str(tmp_path / "old.jsonl")).code == 0
+    assert home.commands.call("export", "--output", str(old.with_suffix(".jsonl"))).code == 0
     done = home.commands.call("forget", *options, "--execute", "--json")
     assert done.code == 0, done
     assert home.hits() == []
@@ -599,16 +605,22 @@ def test_whatever_names_it_nothing_of_it_is_left_and_nothing_comes_back(
 
     # The old journals again, as after a restored backup, and an old export.
     shutil.rmtree(home.folder / "journal")
-    shutil.copytree(tmp_path / "old" / "journal", home.folder / "journal")
+    shutil.copytree(old / "journal", home.folder / "journal")
     with psycopg.connect(home.database.owner_dsn) as owner:
         owner.execute("DELETE FROM journal_writers")
     home.provider("bystander", "s2").sync_turn("A new day begins", "So it does, and a fine one", session_id="s2")
     home.settle()
     wait_until(lambda: nothing_waits(home))
     home.close()
-    assert home.commands.call("import", str(tmp_path / "old.jsonl"), "--execute").code == 0
+    assert home.commands.call("import", str(old.with_suffix(".jsonl")), "--execute").code == 0
     assert CANARY.lower() not in home.stored.everything().lower()
     assert {content for _, _, content in home.stored.turns("bystander")} >= {OTHER, "A new day begins"}
+
+    # A backup of before that is put back.
+    with psycopg.connect(backup.owner_dsn) as restored:
+        bars.apply(restored, [home.folder])
+    assert CANARY.lower() not in Stored(backup.owner_dsn).everything().lower()
+    assert OTHER in {content for _, _, content in Stored(backup.owner_dsn).turns("bystander")}, "nothing else went"
 
 
 @pytest.mark.parametrize("apart", [pytest.param(1, marks=pytest.mark.large), 7])
