@@ -32,7 +32,7 @@ from hermes_memory_pgvector.config.settings_file import (
 )
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError, MemoryPluginError
-from hermes_memory_pgvector.ops import audit, parts
+from hermes_memory_pgvector.ops import parts
 from hermes_memory_pgvector.ops.memory import Memory, memory_of
 from hermes_memory_pgvector.ops.setup import host_python, plugin_folder
 from hermes_memory_pgvector.terminal.amounts import size
@@ -96,6 +96,8 @@ def uninstall(memory: Memory, *, purge: bool, execute: bool) -> Plan:
 
 def _audited(home: Path, steps: int) -> Iterator[Note]:
     """Leave a row in the audit log of a Postgres of the operator's own, while its login is known; or say that not."""
+    from hermes_memory_pgvector.ops import audit
+
     if not load(home).settings.dsn or not _is_ours(data_folder(home)):
         return
     memory = memory_of(home)
