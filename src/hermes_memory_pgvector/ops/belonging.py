@@ -1,11 +1,11 @@
-"""Which database a home's journal belongs to, and how the operator says that it belongs to another one."""
+"""Which database a home's journal belongs to, which homes share it, and how the operator names another one."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_memory_pgvector.config.home import home_id
+from hermes_memory_pgvector.config.home import ID_NAME, home_id, homes_of
 from hermes_memory_pgvector.config.settings_file import data_folder, load
 
 if TYPE_CHECKING:
@@ -41,3 +41,38 @@ def objection(home: Path, settings: Settings, connection: Connection) -> str:
     found = installation.identify(connection)
     known = installation.read(data_folder(home), home_id(home))
     return "" if found is None else installation.objection(known, installation.place(settings.dsn), found)
+
+
+def sharing(home: Path) -> list[Path]:
+    """This home, and those beside it whose journals go to the same database."""
+    own, where = _installation(home), _settled_place(home)
+
+    def is_beside(each: Path) -> bool:
+        known = _installation(each)
+        if known and own:
+            return known == own
+        # One whose backup was put back learns its database when it reaches it; till then its settings say which.
+        return (data_folder(each) / ID_NAME).is_file() and where is not None and _settled_place(each) == where
+
+    return [home, *(each for each in homes_of(home) if each != home and is_beside(each))]
+
+
+def _installation(home: Path) -> str:
+    from hermes_memory_pgvector.store import installation
+
+    folder = data_folder(home)
+    if not (folder / ID_NAME).is_file():
+        return ""
+    known = installation.read(folder, home_id(home))
+    return "" if known is None else known.identity.installation
+
+
+def _settled_place(home: Path) -> tuple[str, Path | None] | None:
+    """Where the settings of a home lead; None for settings that cannot be used."""
+    from hermes_memory_pgvector.ops import parts
+    from hermes_memory_pgvector.store import installation
+
+    settings = load(home).settings
+    if settings.hold:
+        return None
+    return installation.place(settings.dsn), None if settings.dsn else parts.server_folder(home, settings)

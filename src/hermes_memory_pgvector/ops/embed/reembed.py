@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_memory_pgvector.config import settings_file
-from hermes_memory_pgvector.config.home import homes_of, root_of
 from hermes_memory_pgvector.config.settings import DECLARATIONS, DEFAULTS, EMBEDDER_PARTS
 from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, SECTIONS, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import CareError, ConfigError, SchemaError, UsageError
-from hermes_memory_pgvector.ops import migration, parts
+from hermes_memory_pgvector.ops import belonging, migration, parts
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal import amounts, progress
 from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Option, aside, column, command
@@ -105,7 +104,7 @@ def reembed(
                     f"hermes-pgvector reembed {new}"
                 )
             return _change(memory, described, embedder, current, admin_dsn)
-        homes, problems = _adopt(home, settings, described) if told else ([], [])
+        homes, problems = _adopt(home, described) if told else ([], [])
         done = _fill(pool, embedder, current, described)
     notes = [Note("ok", f"every row that should have a vector of {info.name} has one"), *problems]
     return dataclasses.replace(done, homes=tuple(map(str, homes)), notes=(*notes, *_told(homes)))
@@ -155,7 +154,7 @@ def _fill(pool: Any, embedder: Embedder, model: EmbeddingModel, settings: Settin
 
     started = time.monotonic()
     with progress.shown("embedding", unit="row") as bar:
-        work = Fill(pool, embedder, model, settings, bar, is_patient=False)
+        work = Fill(pool, embedder, model, settings, bar)
         work.run()
     took = amounts.seconds(time.monotonic() - started)
     return Reembedded(_named(model), work.embedded, took, without_vector=work.without_vector)
@@ -173,7 +172,7 @@ def _change(
         progress.shown("reembed", unit="row") as bar,
     ):
         model, embedded, without = _switched(memory, described, embedder, admin, bar)
-    homes, problems = _adopt(home, settings, described)
+    homes, problems = _adopt(home, described)
     notes = [Note("ok", f"recall uses {_named(model)} everywhere from now on"), *problems, *_told(homes)]
     if without:
         notes.append(Note("warning", f"{amounts.count(without, 'row')} have no vector: the model gives none for them"))
@@ -291,11 +290,14 @@ def _described(settings: Settings, given: Mapping[str, str]) -> Settings:
     return dataclasses.replace(settings, **base)
 
 
-def _adopt(home: Path, settings: Settings, described: Settings) -> tuple[list[Path], list[Note]]:
+def _adopt(home: Path, described: Settings) -> tuple[list[Path], list[Note]]:
     """Make it the embedder in use in the homes that share the database; which changed, and where that failed."""
     changed, problems = [], []
-    for each in _sharing(home, settings):
-        if all(getattr(load(each).settings, name) == getattr(described, name) for name in NAMES):
+    for each in belonging.sharing(home):
+        theirs = load(each).settings
+        if each != home and (theirs.hold or settings_file.current_provider(each) != PROVIDER_NAME):
+            continue
+        if all(getattr(theirs, name) == getattr(described, name) for name in NAMES):
             continue
         try:
             _write(home, each, described)
@@ -308,24 +310,6 @@ def _adopt(home: Path, settings: Settings, described: Settings) -> tuple[list[Pa
             where = ", ".join(f"{settings_file.ENVIRONMENT_PREFIX}{name.upper()}" for name in pinned)
             problems.append(Note("warning", f"the environment decides what {each} uses; change it there: {where}"))
     return changed, problems
-
-
-def _sharing(home: Path, settings: Settings) -> list[Path]:
-    """The homes of this installation that use the same database, this one first."""
-    from hermes_memory_pgvector.store.installation import place
-
-    found = [home]
-    for each in homes_of(root_of(home)):
-        theirs = load(each).settings
-        if each == home or theirs.hold or settings_file.current_provider(each) != PROVIDER_NAME:
-            continue
-        if bool(settings.dsn) != bool(theirs.dsn):
-            continue
-        if settings.dsn and place(settings.dsn) == place(theirs.dsn):
-            found.append(each)
-        if not settings.dsn and parts.server_folder(home, settings) == parts.server_folder(each, theirs):
-            found.append(each)
-    return found
 
 
 def _write(home: Path, other: Path, described: Settings) -> None:

@@ -13,14 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hermes_memory_pgvector.config.home import ID_NAME, home_id, homes_of
-from hermes_memory_pgvector.config.settings_file import data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal.segment import list_directory
 from hermes_memory_pgvector.ops import journals, parts
 from hermes_memory_pgvector.runtime import processes
 from hermes_memory_pgvector.runtime.flush import request_path
-from hermes_memory_pgvector.store import installation, watermarks
+from hermes_memory_pgvector.store import watermarks
 from hermes_memory_pgvector.terminal.amounts import count
 from hermes_memory_pgvector.terminal.operation import Note
 
@@ -29,20 +27,6 @@ if TYPE_CHECKING:
 
 ANSWER_SECONDS: Final = 15.0
 LOOK_SECONDS: Final = 0.05
-
-
-def database_homes(home: Path) -> list[Path]:
-    """This home, and those beside it whose journals go to the same database."""
-    own, where = _installation(home), _settled_place(home)
-
-    def is_beside(each: Path) -> bool:
-        known = _installation(each)
-        if known and own:
-            return known == own
-        # One whose backup was put back learns its database when it reaches it; till then its settings say which.
-        return (data_folder(each) / ID_NAME).is_file() and where is not None and _settled_place(each) == where
-
-    return [home, *(each for each in homes_of(home) if each != home and is_beside(each))]
 
 
 def drain(homes: Sequence[Path]) -> list[Note]:
@@ -98,19 +82,3 @@ def _left(home: Path, folder: Path, silent: Collection[Path]) -> Iterator[Note]:
             f"{count(listing.damaged, 'damaged journal file')} in {folder} may hold it",
             "look at them, and delete them",
         )
-
-
-def _installation(home: Path) -> str:
-    folder = data_folder(home)
-    if not (folder / ID_NAME).is_file():
-        return ""
-    known = installation.read(folder, home_id(home))
-    return "" if known is None else known.identity.installation
-
-
-def _settled_place(home: Path) -> tuple[str, Path | None] | None:
-    """Where the settings of a home lead; None for settings that cannot be used."""
-    settings = load(home).settings
-    if settings.hold:
-        return None
-    return installation.place(settings.dsn), None if settings.dsn else parts.server_folder(home, settings)

@@ -18,7 +18,7 @@ from hermes_memory_pgvector.capture import identity
 from hermes_memory_pgvector.config.home import home_id, pseudonym_key
 from hermes_memory_pgvector.errors import CareError, ConfigError, UsageError
 from hermes_memory_pgvector.mirror.edit_file import Standing
-from hermes_memory_pgvector.ops import audit, known_themes
+from hermes_memory_pgvector.ops import audit, belonging, known_themes
 from hermes_memory_pgvector.ops.forget import bars, drain, host, rows, stored
 from hermes_memory_pgvector.ops.forget.host import HostText
 from hermes_memory_pgvector.ops.forget.named import Named, Needle
@@ -100,7 +100,7 @@ class Request:
 
     def run(self, *, execute: bool) -> Forgetting:
         """Look, or do it."""
-        homes, waiting = drain.database_homes(self.memory.home), 0
+        homes, waiting = belonging.sharing(self.memory.home), 0
         left, aside = [], list(host.former(homes))
         if execute:
             with self.memory.reading() as connection:

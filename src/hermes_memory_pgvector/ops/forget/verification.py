@@ -18,8 +18,8 @@ from hermes_memory_pgvector.config.settings_file import data_folder
 from hermes_memory_pgvector.errors import CareError
 from hermes_memory_pgvector.journal.frame import Frame
 from hermes_memory_pgvector.journal.segment import list_directory, walk_file
-from hermes_memory_pgvector.ops import journals
-from hermes_memory_pgvector.ops.forget import bars, drain, host, stored
+from hermes_memory_pgvector.ops import belonging, journals
+from hermes_memory_pgvector.ops.forget import bars, host, stored
 from hermes_memory_pgvector.ops.forget.named import Needle
 from hermes_memory_pgvector.ops.forget.stored import ANYTHING
 from hermes_memory_pgvector.ops.memory import Memory
@@ -109,7 +109,7 @@ def verify(memory: Memory, number: int, match: str | None, theme: str | None) ->
         wanted = _Wanted(opened, known, needle, receipt.forgotten_at, theme)
         tables, new = _tables(connection, wanted)
         told = bars.lines(connection)
-    homes = drain.database_homes(memory.home)
+    homes = belonging.sharing(memory.home)
     # Whoever forgot may have been killed before the homes could remember it.
     notes = [*_notes(needle), *host.former(homes), *bars.keep(homes, told)]
     places = [*tables, *(place for home in homes for place in _of_home(home, wanted))]
