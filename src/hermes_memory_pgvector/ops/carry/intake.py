@@ -75,30 +75,23 @@ class Tally:
     left_out: Counter[str] = field(default_factory=Counter)
 
 
+@dataclass(slots=True)
 class RowIntake:
     """Stores rows portion by portion."""
 
-    def __init__(
-        self,
-        transaction: Callable[[], AbstractContextManager[Connection]],
-        settings: Settings,
-        tally: Tally,
-        advance: Callable[[int], None],
-    ) -> None:
-        self.transaction = transaction
-        self.settings = settings
-        self.tally = tally
-        self.advance = advance
-        """Learns how much has been read."""
-        self._masker = masker_for(settings.mask_secrets)
-        self._portion: list[Found] = []
-        self._chars = 0
-        self._taken: set[int] = set()
-        """The stored turns that are those of this source to the instant: none of them is another one's as well."""
+    transaction: Callable[[], AbstractContextManager[Connection]]
+    settings: Settings
+    tally: Tally
+    advance: Callable[[int], None]
+    """Learns how much has been read."""
+    _portion: list[Found] = field(default_factory=list)
+    _chars: int = 0
+    _taken: set[int] = field(default_factory=set)
+    """The stored turns that are those of this source to the instant: none of them is another one's as well."""
 
     def add(self, found: Found) -> None:
         """Take a row; its secrets stay behind."""
-        item = without_secrets(found.item, self._masker)
+        item = without_secrets(found.item, masker_for(self.settings.mask_secrets))
         assert isinstance(item, AddTurn | AddMemory)
         is_full = len(self._portion) >= PORTION_ROWS or self._chars >= PORTION_CHARS
         if is_full and not (len(self._portion) < MOST_ROWS and self._goes_on(item)):

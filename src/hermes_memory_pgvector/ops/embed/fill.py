@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import ParamSpec, TypeVar
 
@@ -45,30 +46,19 @@ GIVEN_UP = (
 CANCELLED = "the change of the model was cancelled: its vectors are gone"
 
 
+@dataclass(slots=True)
 class Fill:
     """Gives rows their vectors of one model; for one thread."""
 
-    def __init__(
-        self,
-        pool: Pool,
-        embedder: Embedder,
-        model: EmbeddingModel,
-        settings: Settings,
-        bar: Bar,
-        *,
-        is_patient: bool = True,
-    ) -> None:
-        """One that is patient waits for an embedder or a database that is away."""
-        self._pool = pool
-        self._embedder = embedder
-        self._model = model
-        self._settings = settings
-        self._bar = bar
-        self._is_patient = is_patient
-        self._without: dict[Key, bytes] = {}
-        """Rows that the model has no vector for, with the digests of the texts it was asked about."""
-        self.embedded = 0
-        """How many rows got their vectors here."""
+    pool: Pool
+    embedder: Embedder
+    model: EmbeddingModel
+    settings: Settings
+    bar: Bar
+    embedded: int = 0
+    """How many rows got their vectors here."""
+    _without: dict[Key, bytes] = field(default_factory=dict)
+    """Rows that the model has no vector for, with the digests of the texts it was asked about."""
 
     @property
     def without_vector(self) -> int:
@@ -81,7 +71,7 @@ class Fill:
         An embedder or a database that goes away is waited for, but not for ever.
         """
         left = self._patiently(self._count)
-        self._bar.update(self.embedded, self.embedded + left)
+        self.bar.update(self.embedded, self.embedded + left)
         while self._run_through() > LAST_ROWS:
             # Of the rows that came meanwhile there are fewer each time.
             pass
@@ -97,11 +87,11 @@ class Fill:
             if len(rows) > LAST_ROWS:
                 return False
         try:
-            made, without = vectors_of(self._embedder, rows, Deadline.after(LAST_SECONDS)) if rows else ([], [])
+            made, without = vectors_of(self.embedder, rows, Deadline.after(LAST_SECONDS)) if rows else ([], [])
         except EmbeddingUnavailable:
             return False
         for part in buckets.apart(connection, made, _theme_of):
-            vectors.insert(connection, self._model, part)
+            vectors.insert(connection, self.model, part)
         self._note(rows, without)
         return True
 
@@ -116,7 +106,7 @@ class Fill:
 
     def _pages(self, call: Callable[[Read], list[Key]]) -> Iterator[list[Key]]:
         """The keys of the rows that want a vector, page by page: what comes meanwhile is newer, and not among them."""
-        policy = self._settings.conversation_embed_policy
+        policy = self.settings.conversation_embed_policy
         shortest = SUBSTANTIVE_CHARS if policy == "substantive_only" else 0
         kinds: list[Callable[..., list[Key]]] = [
             models.missing_memories,
@@ -124,41 +114,41 @@ class Fill:
         ]
         for read in kinds[:1] if policy == "none" else kinds:
             below = None
-            while keys := call(partial(read, model=self._model, below=below, limit=BATCH_ROWS)):
+            while keys := call(partial(read, model=self.model, below=below, limit=BATCH_ROWS)):
                 yield keys
                 below = keys[-1][2]
 
     def _within(self, work: Callable[[Connection], T]) -> T:
-        with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
+        with self.pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
             return work(connection)
 
     def _wanting(self, connection: Connection, keys: Sequence[Key]) -> list[Wanting]:
         return [row for row in vectors.texts(connection, keys) if self._without.get(row.key) != row.digest]
 
     def _make(self, rows: Sequence[Wanting]) -> None:
-        made, without = vectors_of(self._embedder, rows, Deadline.after(self._settings.batch_embed_seconds))
+        made, without = vectors_of(self.embedder, rows, Deadline.after(self.settings.batch_embed_seconds))
         try:
             self._within(partial(self._store, made=made))
         except DatabaseDenied:
-            if not self._within(lambda connection: models.exists(connection, self._model)):
+            if not self._within(lambda connection: models.exists(connection, self.model)):
                 raise CareError(CANCELLED) from None
             raise
         self._note(rows, without)
 
     def _store(self, connection: Connection, made: Sequence[Made]) -> None:
         for part in buckets.apart(connection, made, _theme_of):
-            vectors.insert(connection, self._model, part)
-            if part and self._model.is_current:
-                models.finish_made(connection, self._model, [item.row.key for item in part])
+            vectors.insert(connection, self.model, part)
+            if part and self.model.is_current:
+                models.finish_made(connection, self.model, [item.row.key for item in part])
 
     def _note(self, rows: Sequence[Wanting], without: Sequence[Wanting]) -> None:
         self._without.update({row.key: row.digest for row in without})
         self.embedded += len(rows)
-        self._bar.advance(len(rows))
+        self.bar.advance(len(rows))
 
     def _count(self) -> int:
-        with self._pool.transaction(Deadline.after(COUNT_SECONDS)) as connection:
-            return models.count_missing(connection, self._model, EVERY_ROW)
+        with self.pool.transaction(Deadline.after(COUNT_SECONDS)) as connection:
+            return models.count_missing(connection, self.model, EVERY_ROW)
 
     def _patiently(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do one step, again and again while the embedder or the database is out of reach."""
@@ -167,11 +157,9 @@ class Fill:
             try:
                 return work(*args, **kwargs)
             except (EmbeddingUnavailable, DatabaseUnavailable) as error:
-                if not self._is_patient:
-                    raise
                 if wait.is_over:
                     raise type(error)(GIVEN_UP.format(minutes=MOST_WAIT_SECONDS / 60, reason=error)) from None
-                self._bar.phase(f"waiting: {error}")
+                self.bar.phase(f"waiting: {error}")
                 time.sleep(pause)
                 pause = min(MOST_PAUSE_SECONDS, 2 * pause)
 
