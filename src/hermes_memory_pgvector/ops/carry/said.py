@@ -1,13 +1,14 @@
 """Which messages of a stored session were said there, and which the host has only copied. Pure.
 
 A branch starts with a copy of the session it leaves. A compressed session goes on with the host's summary and a copy of
-some messages around it, under a new id or in place. Live traffic stores what was said where it was said, so does this.
+some messages around it, under a new id or in place: what it writes with its summary, and was said before, is a copy. So
+is what has the words and the time of an earlier message. Live traffic stores what was said where it was said, so does
+this.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Literal, NamedTuple
@@ -39,6 +40,7 @@ class SaidBefore(NamedTuple):
 
     message_id: int
     key: str
+    at_us: int
 
 
 def own_words(lines: Sequence[Line], before: Sequence[SaidBefore] = ()) -> tuple[list[Line], list[SaidBefore]]:
@@ -46,45 +48,30 @@ def own_words(lines: Sequence[Line], before: Sequence[SaidBefore] = ()) -> tuple
     shown = [line for line in lines if not line.is_rewound]
     # What the session before said after this one began is not in the copy.
     told = [each for each in before if shown and each.message_id < shown[0].message_id]
-    counts = Counter(each.key for each in told)
-    copied = _copied_from_start(shown, told)
-    said: list[Line] = []
-    known: set[tuple[str, int]] = set()
-    for place, line in enumerate(shown):
-        if line.is_note:
-            nearest = line
-            # Messages from the beginning, copied to stand before the summary.
-            while said and nearest.at_us - said[-1].at_us < AT_ONCE_US and counts[said[-1].key] > 1:
-                nearest = said.pop()
-                told.pop()
-                counts[nearest.key] -= 1
-            copied = place + _kept_after(line, shown[place + 1 :], told, counts) + 1
-        # A copy may keep the time of its original.
-        if line.is_note or place < copied or (line.key, line.at_us) in known:
-            continue
-        known.add((line.key, line.at_us))
-        said.append(line)
-        told.append(SaidBefore(line.message_id, line.key))
-        counts[line.key] += 1
-    return said, told
-
-
-def _copied_from_start(shown: Sequence[Line], told: Sequence[SaidBefore]) -> int:
-    """How many lines at the start of a session are a copy of the session it leaves."""
     pairs = zip(shown, told, strict=False)
-    return sum(1 for _ in takewhile(lambda pair: not pair[0].is_note and pair[0].key == pair[1].key, pairs))
+    copied = {line.message_id for line, _ in takewhile(lambda pair: pair[0].key == pair[1].key, pairs)}
+    said: list[Line] = []
+    known = {each.key for each in told}
+    dated = {(each.key, each.at_us) for each in told}
+    for batch in _written_at_once(shown):
+        is_summary = any(line.is_note for line in batch)
+        for line in batch:
+            # A copy may keep the time of its original.
+            is_copy = line.message_id in copied or (line.key, line.at_us) in dated
+            if line.is_note or is_copy or (is_summary and line.key in known):
+                continue
+            said.append(line)
+            known.add(line.key)
+            dated.add((line.key, line.at_us))
+    return said, [*told, *(SaidBefore(line.message_id, line.key, line.at_us) for line in said)]
 
 
-def _kept_after(note: Line, behind: Sequence[Line], told: Sequence[SaidBefore], counts: Counter[str]) -> int:
-    """How many lines after a summary repeat the end of what was said before it."""
-    following = list(takewhile(lambda line: not line.is_note, behind))
-    keys, ends = [line.key for line in following], [each.key for each in told]
-    for length in range(min(len(keys), len(ends)), 0, -1):
-        if keys[0] == ends[-length] and keys[:length] == ends[-length:]:
-            return length
-    kept, nearest = 0, note
-    for line in following:
-        if line.at_us - nearest.at_us >= AT_ONCE_US or not counts[line.key]:
-            break
-        kept, nearest = kept + 1, line
-    return kept
+def _written_at_once(lines: Sequence[Line]) -> Iterator[list[Line]]:
+    batch: list[Line] = []
+    for line in lines:
+        if batch and line.at_us - batch[-1].at_us >= AT_ONCE_US:
+            yield batch
+            batch = []
+        batch.append(line)
+    if batch:
+        yield batch

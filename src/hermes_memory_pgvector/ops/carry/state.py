@@ -118,16 +118,11 @@ class StateImport:
         for session in listed:
             if session.parent_id and not self._is_chat(session):
                 self._subagents.setdefault(session.parent_id, []).append(session.id)
-        left = Counter(session.parent_id for session in listed if self._goes_on(session))
+        continued = {session.parent_id for session in listed if self._goes_on(session)}
         for session in _parents_first(listed, self._sessions):
             told = self._read(session)
-            if left[session.id]:
+            if session.id in continued:
                 self._told[session.id] = told
-            if self._goes_on(session):
-                left[session.parent_id] -= 1
-                if not left[session.parent_id]:
-                    # A damaged store may name a session as the parent of its own parent: that one comes later.
-                    self._told.pop(session.parent_id, None)
 
     def _goes_on(self, session: PastSession) -> bool:
         parent = self._sessions.get(session.parent_id)
