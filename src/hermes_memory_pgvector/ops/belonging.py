@@ -45,14 +45,15 @@ def objection(home: Path, settings: Settings, connection: Connection) -> str:
 
 def sharing(home: Path) -> list[Path]:
     """This home, and those beside it whose journals go to the same database."""
-    own, where = _installation(home), _settled_place(home)
+    own = _installation(home)
 
     def is_beside(each: Path) -> bool:
         known = _installation(each)
         if known and own:
             return known == own
         # One whose backup was put back learns its database when it reaches it; till then its settings say which.
-        return (data_folder(each) / ID_NAME).is_file() and where is not None and _settled_place(each) == where
+        is_certain = not any(load(one).settings.hold for one in (home, each))
+        return (data_folder(each) / ID_NAME).is_file() and is_certain and database_of(each) == database_of(home)
 
     return [home, *(each for each in homes_of(home) if each != home and is_beside(each))]
 
@@ -67,12 +68,10 @@ def _installation(home: Path) -> str:
     return "" if known is None else known.identity.installation
 
 
-def _settled_place(home: Path) -> tuple[str, Path | None] | None:
-    """Where the settings of a home lead; None for settings that cannot be used."""
+def database_of(home: Path) -> tuple[str, Path | None]:
+    """Where the settings of a home lead: equal for homes that use the same database."""
     from hermes_memory_pgvector.ops import parts
     from hermes_memory_pgvector.store import installation
 
     settings = load(home).settings
-    if settings.hold:
-        return None
     return installation.place(settings.dsn), None if settings.dsn else parts.server_folder(home, settings)

@@ -12,10 +12,10 @@ from typing import Any
 
 from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.config.home import homes_of, root_of
-from hermes_memory_pgvector.config.settings import DECLARATIONS, EMBEDDER_PARTS
+from hermes_memory_pgvector.config.settings import DECLARATIONS, DEFAULTS, EMBEDDER_PARTS, Settings
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.ops import new_settings, parts
+from hermes_memory_pgvector.ops import belonging, new_settings
 
 EMBEDDER = tuple(f"embed_{part}" for part in EMBEDDER_PARTS)
 
@@ -41,30 +41,34 @@ def join(home: Path) -> list[str]:
     if not shares_database(home):
         return changed
     other = [name for name in EMBEDDER if getattr(ours, name) != getattr(theirs, name)]
-    key = theirs.embed_api_key_env
-    secret = settings_file.dotenv(root).get(key) if key and "embed_api_key_env" in other else None
-    if secret and not settings_file.secret(home, key):
-        settings_file.set_variable(home, key, secret)
-    changed += new_settings.save(home, {name: getattr(theirs, name) for name in other if theirs.is_set(name)})
-    for name in other:
-        if not theirs.is_set(name):
-            layer = ours.set_by[name].partition(".")[0]
-            settings_file.update(home, (layer, settings_file.PROVIDER_NAME), {}, remove=(name,))
-            changed.append(name)
-    return changed
+    if other:
+        write_embedder(root, home, theirs)
+    return changed + sorted(other)
+
+
+def write_embedder(home: Path, other: Path, described: Settings) -> None:
+    """Let another home embed as this one does; what is the default anyway is not written."""
+    key = described.embed_api_key_env
+    if other != home and key and not settings_file.secret(other, key) and settings_file.dotenv(home).get(key):
+        settings_file.set_variable(other, key, settings_file.dotenv(home)[key])
+    wanted = {name: getattr(described, name) for name in EMBEDDER}
+    if described.uses_local_model:
+        # As somebody would write it who never had an endpoint.
+        wanted = {**{name: DEFAULTS[name] for name in EMBEDDER}, "embed_dim": described.embed_dim}
+    below = settings_file.SECTIONS[0].split(".")
+    changes: dict[str, Any] = {}
+    removed: list[str] = []
+    for name, value in wanted.items():
+        if value == DEFAULTS[name] and not settings_file.has_section(other, (*below, name)):
+            removed.append(name)
+        else:
+            changes[name] = "" if value is None else value
+    settings_file.update(other, ("memory", settings_file.PROVIDER_NAME), changes, remove=removed)
 
 
 def shares_database(home: Path) -> bool:
     """Whether a profile uses the database that its root home uses."""
-    root = root_of(home)
-    if root == home:
-        return False
-    from hermes_memory_pgvector.store.installation import place
-
-    ours, theirs = load(home).settings, load(root).settings
-    if ours.dsn or theirs.dsn:
-        return bool(ours.dsn and theirs.dsn) and place(ours.dsn) == place(theirs.dsn)
-    return parts.server_folder(home, ours) == parts.server_folder(root, theirs)
+    return root_of(home) != home and belonging.database_of(home) == belonging.database_of(root_of(home))
 
 
 def embedding_home(home: Path) -> Path:

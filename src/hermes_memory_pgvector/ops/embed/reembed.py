@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_memory_pgvector.config import settings_file
-from hermes_memory_pgvector.config.settings import DECLARATIONS, DEFAULTS, EMBEDDER_PARTS
-from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, SECTIONS, load
+from hermes_memory_pgvector.config.settings import DECLARATIONS, DEFAULTS
+from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import CareError, ConfigError, SchemaError, UsageError
-from hermes_memory_pgvector.ops import belonging, migration, parts
+from hermes_memory_pgvector.ops import belonging, migration, parts, profiles
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal import amounts, progress
 from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Option, aside, column, command
@@ -39,8 +39,6 @@ PAUSE_SECONDS = 10.0
 TOO_MUCH_LEFT = (
     "rows are left that get no vector here: the embedder is too slow for the last of them; run it at a quieter time"
 )
-NAMES: Final = tuple(f"embed_{part}" for part in EMBEDDER_PARTS)
-SECTION: Final = ("memory", PROVIDER_NAME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +276,11 @@ def _described(settings: Settings, given: Mapping[str, str]) -> Settings:
 
         parse_endpoint(given["url"])
     has_place = "url" in given or given.get("protocol") == "local"
-    base = {name: DEFAULTS[name] for name in NAMES} if has_place else {name: getattr(settings, name) for name in NAMES}
+    base = (
+        {name: DEFAULTS[name] for name in profiles.EMBEDDER}
+        if has_place
+        else {name: getattr(settings, name) for name in profiles.EMBEDDER}
+    )
     base["embed_model"] = settings.embed_model
     base["embed_dim"] = None if given else settings.embed_dim
     for name, value in given.items():
@@ -297,39 +299,19 @@ def _adopt(home: Path, described: Settings) -> tuple[list[Path], list[Note]]:
         theirs = load(each).settings
         if each != home and (theirs.hold or settings_file.current_provider(each) != PROVIDER_NAME):
             continue
-        if all(getattr(theirs, name) == getattr(described, name) for name in NAMES):
+        if all(getattr(theirs, name) == getattr(described, name) for name in profiles.EMBEDDER):
             continue
         try:
-            _write(home, each, described)
+            profiles.write_embedder(home, each, described)
         except ConfigError as error:
             problems.append(Note("warning", str(error)))
             continue
         changed.append(each)
-        pinned = [name for name in NAMES if getattr(load(each).settings, name) != getattr(described, name)]
+        pinned = [name for name in profiles.EMBEDDER if getattr(load(each).settings, name) != getattr(described, name)]
         if pinned:
             where = ", ".join(f"{settings_file.ENVIRONMENT_PREFIX}{name.upper()}" for name in pinned)
             problems.append(Note("warning", f"the environment decides what {each} uses; change it there: {where}"))
     return changed, problems
-
-
-def _write(home: Path, other: Path, described: Settings) -> None:
-    """Write all that describes an embedder, and nothing that says what the default is anyway."""
-    key = described.embed_api_key_env
-    if other != home and key and not settings_file.secret(other, key) and settings_file.dotenv(home).get(key):
-        settings_file.set_variable(other, key, settings_file.dotenv(home)[key])
-    wanted = {name: getattr(described, name) for name in NAMES}
-    if described.uses_local_model:
-        # As somebody would write it who never had an endpoint.
-        wanted = {**{name: DEFAULTS[name] for name in NAMES}, "embed_dim": described.embed_dim}
-    below = SECTIONS[0].split(".")
-    changes: dict[str, Any] = {}
-    removed: list[str] = []
-    for name, value in wanted.items():
-        if value == DEFAULTS[name] and not settings_file.has_section(other, (*below, name)):
-            removed.append(name)
-        else:
-            changes[name] = "" if value is None else value
-    settings_file.update(other, SECTION, changes, remove=removed)
 
 
 def _told(homes: list[Path]) -> list[Note]:
