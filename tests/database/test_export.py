@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
 from hermes_memory_pgvector.config.settings import Settings
@@ -173,26 +172,6 @@ def test_whoever_watches_sees_how_far_it_is_and_what_is_to_come(
             before = len(bars)
             assert here.call(*words).code == 0
             assert len(bars) > before, words
-
-
-@pytest.mark.large
-@pytest.mark.timeout(1_800)
-def test_a_hundred_thousand_rows_that_are_imported_say_the_same(homes: list[tuple[Commands, Database]]) -> None:
-    (here, source), (there, _) = homes
-    live(here, source)
-    with psycopg.connect(source.owner_dsn) as connection:
-        connection.execute(
-            "INSERT INTO conversations (agent_identity, session_id, role, content, ts, digest, ordinal)"
-            " SELECT agent_identity, 's' || n % 997, role, words, ts - n * interval '1 second',"
-            " hermes_turn_digest(role, words), 1 FROM conversations,"
-            " generate_series(1, CASE WHEN length(content) > 10000 THEN 20 ELSE 4000 END) AS n,"
-            # No text is longer than one that an import may bring.
-            " concat(left(content, 900000), id, '/', n) AS words"
-        )
-    assert Stored(source.owner_dsn).count("conversations") > 100_000
-    before = exported(here)
-    brought(there, here.folder / "out.jsonl")
-    assert said(exported(there)) == said(before)
 
 
 def test_an_export_can_be_narrowed_and_masked(homes: list[tuple[Commands, Database]]) -> None:

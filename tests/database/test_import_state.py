@@ -431,7 +431,9 @@ def test_the_offer_of_up_imports_when_told_to_and_is_silent_afterwards(commands:
     assert "past chats are left alone" in said
 
 
-def killed_and_resumed(commands: Commands, stored: Stored, messages: int, kills: int) -> None:
+@pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.large)])
+def test_a_killed_import_goes_on_where_it_was(commands: Commands, stored: Stored, kills: int) -> None:
+    messages = fill(commands.home, sessions=10 * kills, exchanges=200)
     for _ in range(kills):
         before = stored.count("conversations")
         process = commands.start("import", "state", "--execute", "--json")
@@ -448,14 +450,3 @@ def killed_and_resumed(commands: Commands, stored: Stored, messages: int, kills:
     assert stored.count("conversations") == messages
     assert stored.count("pending_vectors") == messages
     assert imported(commands)["stored"] == 0
-
-
-def test_a_killed_import_goes_on_where_it_was(commands: Commands, stored: Stored) -> None:
-    messages = fill(commands.home, sessions=10, exchanges=200)
-    killed_and_resumed(commands, stored, messages, kills=1)
-
-
-@pytest.mark.large
-def test_fifty_thousand_messages_killed_twenty_times(commands: Commands, stored: Stored) -> None:
-    messages = fill(commands.home, sessions=100, exchanges=250)
-    killed_and_resumed(commands, stored, messages, kills=20)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import random
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,7 +28,7 @@ from hermes_memory_pgvector.schema.moving import Side, open_side
 from hermes_memory_pgvector.server.server import ConnectionInfo, EmbeddedPostgres
 from hermes_memory_pgvector.store import gate, schema
 from testing.cases import some_of
-from testing.command import PROGRAM, Commands, with_password
+from testing.command import Commands, with_password
 from testing.live_agent import LiveAgent
 from testing.postgres import FAST, Database, new_database
 from testing.stored import Stored
@@ -467,45 +463,3 @@ def test_a_move_is_taken_back_and_one_that_does_not_compare_changes_nothing(
 def interrupted(*_: Any) -> None:
     """As Ctrl-C does."""
     raise KeyboardInterrupt
-
-
-@pytest.mark.large
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("kills", [0, 10])
-def test_a_hundred_thousand_rows_move_under_load(tmp_path: Path, postgres_server: ConnectionInfo, kills: int) -> None:
-    """50 writes and 5 questions a second; once in peace, once killed at ten random moments. Prints what it took."""
-    with new_database(postgres_server) as target:
-        made = make_installation(tmp_path, postgres_server, target, turns=100_000)
-        try:
-            _move_under_load(made, kills)
-        finally:
-            made.server.stop(Deadline.after(60), mode="immediate")
-
-
-def _move_under_load(made: Installation, kills: int) -> None:
-    environment = {**made.commands.environment, **made.variables}
-    command = [str(PROGRAM), "promote", "--to", made.admin, "--execute", "--json"]
-    moments = random.Random(7)
-    with LiveAgent.start(made.root, theme="desk", writes=50, recalls=5, environment=made.commands.environment) as agent:
-        time.sleep(2)
-        for _ in range(kills):
-            process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(moments.uniform(0.5, 12.0))
-            process.kill()
-            process.wait()
-        begun = time.monotonic()
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=True)
-        took = time.monotonic() - begun
-        time.sleep(2)
-    report, outcome = agent.report, json.loads(done.stdout)
-    print(
-        f"\n{kills} kills; {outcome['counts']} in {took:.1f} s; {len(report.said)} said, {report.asked} asked, "
-        f"{len(report.failures)} not answered, slowest {report.slowest:.2f} s, longest outage {report.outage:.2f} s"
-    )
-    assert sorted(made.said("desk")) == sorted(report.said)
-    assert report.is_well, report.failures
-    old, new = sums(made.start().owner_dsn), sums(made.target.owner_dsn)
-    themes = [f"theme {number}" for number in range(5)]
-    for table in ("conversations", "memory_entries", "memory_operations", "memory_vectors_1"):
-        assert {theme: old[table][theme] for theme in themes} == {theme: new[table][theme] for theme in themes}
