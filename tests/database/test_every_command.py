@@ -1,14 +1,12 @@
 """What holds for every command there is, so that a new one cannot forget it.
 
-Each has an example and names its home; what changes stored rows is a dry run
-that changes nothing until `--execute`, which leaves a row in the audit log. A command that is in no table here fails.
+What changes stored rows is a dry run that changes nothing until `--execute`, which leaves a row in the audit log. A
+command that is in no table here fails.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -18,14 +16,11 @@ from hermes_memory_pgvector import command_line
 from hermes_memory_pgvector.journal import codec
 from hermes_memory_pgvector.store import memories
 from hermes_memory_pgvector.store.memories import Placed
-from hermes_memory_pgvector.terminal import program as tree
 from hermes_memory_pgvector.values import AddMemory, MemoryOperation, Moment, ReplaceMemory
 from testing.command import Commands, with_password
 from testing.postgres import MODEL, Database
 from testing.stored import Stored
 from testing.unchanged import nothing_changes
-
-Leaf = tuple[str, argparse.ArgumentParser]
 
 CHANGING: dict[str, tuple[str, ...]] = {
     "undo": ("e2",),
@@ -83,38 +78,8 @@ def commands(database: Database, stored: Stored, tmp_path: Path) -> Commands:
     return made
 
 
-def leaves(
-    parser: argparse.ArgumentParser, path: tuple[str, ...] = ()
-) -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    """Every command that can be run, with its parser; aliases are the same commands."""
-    below = tree.commands_of(parser)
-    if below is None:
-        yield " ".join(path), parser
-        return
-    for name, each in below.listed.items():
-        if each.prog.endswith(f" {name}"):
-            yield from leaves(each, (*path, name))
-
-
-def every_command() -> dict[str, argparse.ArgumentParser]:
-    parser = tree.Parser(prog="hermes-pgvector")
-    command_line.configure(parser)
-    return dict(leaves(parser))
-
-
-@pytest.mark.parametrize("name", every_command())
-def test_every_command_has_an_example_and_its_home(name: str) -> None:
-    parser = every_command()[name]
-    assert parser.description
-    assert f"hermes-pgvector {name}" in (parser.epilog or ""), "an example below the help"
-    for action in parser._actions:
-        assert action.help, f"a line of help for {action.option_strings or action.dest}"
-    assert {"--hermes-home", "--json", "--color"} <= set(tree.options_of(parser))
-
-
 def test_every_command_that_takes_execute_is_tried_here() -> None:
-    executing = {name for name, parser in every_command().items() if "--execute" in tree.options_of(parser)}
-    assert executing == {*CHANGING, *ELSEWHERE}
+    assert {each.name for each in command_line.EVERY if each.changes} == {*CHANGING, *ELSEWHERE}
 
 
 def test_dry_runs_change_nothing_and_what_is_executed_is_audited(commands: Commands, stored: Stored) -> None:

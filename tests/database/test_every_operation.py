@@ -1,4 +1,4 @@
-"""What holds for every operation there is: an example, the same document by command and by request, and no other door.
+"""What holds for every operation there is: the same document by command and by request, and no other door.
 
 An operation that the page offers and that is not called here fails; others have tests of their own.
 """
@@ -6,7 +6,6 @@ An operation that the page offers and that is not called here fails; others have
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from hermes_memory_pgvector.server.server import ConnectionInfo
 from hermes_memory_pgvector.store import memories
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.terminal import program
-from hermes_memory_pgvector.terminal.operation import Operation, answer
+from hermes_memory_pgvector.terminal.operation import answer
 from hermes_memory_pgvector.values import AddMemory, Moment
 from testing.command import Commands, with_password
 from testing.postgres import MODEL, Database, new_database
@@ -107,18 +106,6 @@ def test_names_are_unique_and_every_operation_is_called_here() -> None:
     assert len({*listed, *aliases}) == len([*listed, *aliases])
     assert len([each for each in command_line.EVERY if each.is_listed]) <= MOST_LISTED
     assert set(names) == {*CALLS, *(each.name for each in OPERATIONS if not each.on_page or each.acts)}
-
-
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-def test_an_operation_explains_itself_with_examples_it_accepts(operation: Operation) -> None:
-    assert operation.examples
-    assert operation.group in program.GROUPS
-    assert not operation.help.endswith(".")
-    assert all(option.help for option in operation.all_options)
-    for line, meaning in operation.examples:
-        args = parsed(tuple(shlex.split(line)))
-        assert operation.typed(program.given(operation, args))[0] == operation.name
-        assert meaning[0].islower()
 
 
 @pytest.mark.parametrize(

@@ -252,6 +252,8 @@ def test_print_says_which_part_it_cannot_know(commands: Commands) -> None:
 @pytest.mark.parametrize("command", command_line.EVERY, ids=lambda command: command.name)
 def test_every_command_has_a_heading_and_examples_that_it_accepts(command: Operation) -> None:
     assert command.group in tree.GROUPS
+    assert not command.help.endswith(".")
+    assert all(option.help for option in command.all_options)
     assert command.examples
     for line, meaning in command.examples:
         parser = tree.Parser(prog="hermes-pgvector")
