@@ -107,7 +107,7 @@ DOCUMENTS: dict[str, Any] = {
     "forget --verify": verification.Verified, "import": import_.Imported, "export --output": export.Exported,
     "promote, backup, journal": Plan, "reembed": reembed.Reembedded,
     "reembed --status, --cancel, --drop-old": reembed.VectorModels,
-    "metrics": metrics.Numbers, "metrics --output": metrics.Told,
+    "metrics": metrics.Numbers,
 }  # fmt: skip
 """What each command prints; `ui` and `mcp` go on until they are ended."""
 ROWS: dict[str, Any] = {

@@ -42,7 +42,6 @@ export interface Hit {
 }
 export interface Found { results: Hit[]; count: number; degraded: string | null; note: string | null }
 export interface Reasons { results: Hit[]; searches: { kind: string; bar: number; model: { name: string } | null }[] }
-export interface Check { part: string; level: string; text: string; hint: string; then?: string | null }
 export interface Added { notes: Note[] }
 export interface Plan {
   executed: boolean; digest: string; counts: Record<string, number>; samples: { content?: string; sign?: string }[]; notes: Note[]; left: Note[];

@@ -1,9 +1,9 @@
 // The page: a line about health and trust, the ways to its views, the view itself, and the question before a change.
 import { Refusal, type Activity, type Plan, type Status } from "./api";
-import { Change, Notes, show, undo, type Wanted } from "./change";
+import { Change, Notes, show, undo, type Ask, type Wanted } from "./change";
 import { HomeView } from "./home";
 import { useLoad } from "./load";
-import { Command, Trouble, plainly } from "./parts";
+import { Command, Trouble, spelled } from "./parts";
 import { go, to, usePlace } from "./place";
 import { AddDialog, RowView, Rows } from "./rows";
 import { SearchView } from "./search";
@@ -95,7 +95,7 @@ function Page() {
           : view === "theme" ? <ThemeView key={place.theme} place={place} ask={setWanted} version={version} />
           : view === "session" ? <SessionView key={`${place.session} ${version}`} place={place} ask={setWanted} />
           : view === "row" ? <RowView key={`${place.id} ${version}`} id={place.id ?? ""} ask={setWanted} />
-          : view === "all" ? <section className="pgv-card"><h2 className="pgv-h2">Everything, newest first</h2><Rows key={version} query={{}} ask={setWanted} empty="Nothing is stored yet" /></section>
+          : view === "all" ? <Everything key={`${place.origin} ${version}`} origin={place.origin ?? ""} ask={setWanted} />
           : <HomeView ask={setWanted} version={version} />}
       </div>
       {wanted ? <Change key={JSON.stringify(wanted)} wanted={wanted} onClose={() => setWanted(null)} onDone={(done) => finish(done.said, done.plan, wanted)} /> : null}
@@ -121,14 +121,17 @@ function Strip({ status, lost }: { status: Status | null; lost: string }) {
   const bad = known.notes.filter((each) => each.mark === "problem" || each.mark === "warning");
   const level = lost || known.error || known.held || bad.some((each) => each.mark === "problem") ? "problem" : bad.length ? "warning" : "ok";
   const { stored } = known;
+  const untrusted = activity.data?.untrusted ?? 0;
+  const shown = level === "ok" && untrusted ? "warning" : level;
   return (
-    <section className={`pgv-strip pgv-strip-${level}`} aria-label="Health">
+    <section className={`pgv-strip pgv-strip-${shown}`} aria-label="Health">
       <p role="status" className="pgv-strip-said">
-        <strong>{lost ? "No answer" : level === "problem" ? "Something is wrong" : level === "warning" ? "Needs attention" : "Everything works"}</strong>
+        <strong>{lost ? "No answer" : level === "problem" ? "Something is wrong" : level === "warning" ? "Needs attention" : untrusted ? "All parts work, and some rows want a look" : "Everything works"}</strong>
         {stored ? <span>{counted(stored.memories, "memory", "memories")}, {counted(stored.turns, "turn")} in {counted(stored.theme_count, "theme")}</span> : null}
         {stored?.vectors_pending ? <span className="pgv-faint">{counted(stored.vectors_pending, "row")} waiting for a vector</span> : null}
         {stored?.dead_letters ? <span>{counted(stored.dead_letters, "record")} rejected</span> : null}
-        {activity.data ? <Trust activity={activity.data} /> : null}
+        {untrusted ? <a className="pgv-trust" href={to({ view: "all", origin: "untrusted" })}>! {count(untrusted)} of the last two weeks from turns that read a stranger's text</a>
+          : activity.data ? <span className="pgv-faint">no stranger's text in what came in for two weeks</span> : null}
       </p>
       {lost ? <p>{lost}</p> : null}
       {known.error ? <p className="pgv-faint">{known.database}</p> : null}
@@ -137,10 +140,13 @@ function Strip({ status, lost }: { status: Status | null; lost: string }) {
   );
 }
 
-/** Whether strangers had a hand in what came in lately. */
-function Trust({ activity }: { activity: Activity }) {
-  if (!activity.untrusted) return <span className="pgv-faint">no stranger's text in what came in for two weeks</span>;
-  return <span className="pgv-trust">! {count(activity.untrusted)} of the last two weeks from turns that read a stranger's text</span>;
+function Everything({ origin, ask }: { origin: string; ask: Ask }) {
+  return (
+    <section className="pgv-card">
+      <h2 className="pgv-h2">{origin ? `All that is ${origin}, newest first` : "Everything, newest first"}</h2>
+      <Rows query={{ origin }} ask={ask} empty="Nothing of this is stored" />
+    </section>
+  );
 }
 
 function QuickSearch({ theme }: { theme: string }) {
@@ -149,7 +155,7 @@ function QuickSearch({ theme }: { theme: string }) {
     event.preventDefault();
     if (text.trim()) go({ view: "search", q: text.trim(), theme });
   };
-  const label = theme ? `Search ${plainly(theme)}` : "Search memories and turns";
+  const label = theme ? `Search ${spelled(theme)}` : "Search memories and turns";
   return (
     <form className="pgv-quick" onSubmit={search} role="search">
       <input className="pgv-input" type="search" value={text} onChange={(event) => setText(event.target.value)} aria-label={label} placeholder={`${label}  ( / )`} maxLength={2000} />

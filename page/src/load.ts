@@ -5,8 +5,8 @@ import { useCallback, useEffect, useRef, useState } from "./sdk";
 export interface Loaded<T> {
   data: T | null;
   error: Refusal | null;
-  /** Whether nothing has been shown yet for this question. */
-  waits: boolean;
+  /** Whether it is read again without anybody asking. */
+  repeats: boolean;
   reload(): void;
 }
 
@@ -55,7 +55,7 @@ export function useLoad<T>(name: string, query: Given = {}, options: { every?: n
   return {
     data: current ? state.data : null,
     error: current ? state.error : null,
-    waits: when && !(current && (state.data || state.error)),
+    repeats: every > 0,
     reload: () => void ask(),
   };
 }

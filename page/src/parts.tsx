@@ -10,13 +10,11 @@ const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f
 const JOINER = /^[\u200c\u200d\ufe00-\ufe0f]$/;
 // A text of nothing but hidden signs must not become a hundred thousand elements.
 const MOST_PARTS = 400;
+const MOST_CHARS = 1000;
 const MANY = 20;
 const VISIBLE_BEFORE = /[^\s!-~]$/u;
 
-/** Stored text where only plain text can stand: what would hide is shown by its number. */
-export const plainly = (text: string) => text.replace(HIDDEN, (sign) => `[U+${codeOf(sign)}]`).replace(/(\[U\+[0-9A-F]+\])\1{3,}/g, (run, one) => `${one} ×${run.length / one.length} `);
-
-/** The same as `Stored` shows it. */
+/** Stored text where only plain text can stand, as `Stored` shows it. */
 export const spelled = (text: string) => text.replace(HIDDEN, (sign) => `U+${codeOf(sign)}`);
 
 const codeOf = (sign: string) => sign.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0");
@@ -33,7 +31,8 @@ export function Stored({ text }: { text: string }) {
     // A variation sign and a joiner may follow each other within one emoji; longer runs carry something else.
     if (fits && (!follows || (found[0] === "\u200d" && text[found.index - 1] === "\ufe0f"))) continue;
     if (parts.length > MOST_PARTS) {
-      parts.push(plainly(text.slice(at)));
+      const rest = text.slice(at);
+      parts.push(spelled(rest.slice(0, MOST_CHARS)), rest.length > MOST_CHARS ? ` … ${rest.length - MOST_CHARS} more characters` : "");
       at = text.length;
       break;
     }
@@ -97,6 +96,8 @@ export function Waiting({ what }: { what: string }) {
 
 /** What has been read, or why it has not; what is shown stays while it is read again. */
 export function Read<T>({ found, what, children, back }: { found: Loaded<T>; what: string; children: (data: T) => Node; back?: Node }) {
+  // Why, the line about health says once for all parts of the page.
+  if (found.repeats && found.error?.status === 503 && !found.data) return <p className="pgv-faint">This appears when the database answers again.</p>;
   if (found.error && !found.data) return <Trouble error={found.error} reload={found.reload}>{back}</Trouble>;
   return found.data ? <Fragment>{children(found.data)}</Fragment> : <Waiting what={what} />;
 }

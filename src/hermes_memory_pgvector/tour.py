@@ -17,7 +17,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable
 from hermes_memory_pgvector.ops import migration, parts
 from hermes_memory_pgvector.ops.memory import Memory
-from hermes_memory_pgvector.terminal import progress
+from hermes_memory_pgvector.terminal import ending, progress
 from hermes_memory_pgvector.terminal.amounts import seconds
 from hermes_memory_pgvector.terminal.operation import Course, Facts, Note, Operation, Option, aside, command
 
@@ -113,8 +113,9 @@ def _page(*, opens: bool) -> Generator[Note | str, None, Toured]:
         update(home, ("memory",), {"provider": PROVIDER_NAME})
         server = PageServer(home, "127.0.0.1", 0)
         try:
-            for served in serving(server, opens=opens):
-                yield Note("ok", f"The memory page: {served.url}", served.advice)
+            with ending.in_peace():
+                for served in serving(server, opens=opens):
+                    yield Note("ok", f"The memory page: {served.url}", served.advice)
         finally:
             server.server_close()
     took = time.perf_counter() - started

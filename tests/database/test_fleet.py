@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 import urllib.request
@@ -242,31 +241,9 @@ def test_without_the_database_this_machine_still_says_how_it_is(database: Databa
     assert commands.call("status", "--json").json["journal"]["waiting"] == 3
 
 
-def test_metrics_leave_pipes_devices_and_links_what_they_are(commands: Commands, tmp_path: Path) -> None:
-    pipe, link, file = tmp_path / "pipe", tmp_path / "link", tmp_path / "hermes.prom"
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    assert commands.call("metrics", "--output", str(pipe)).code == 0
-    assert pipe.is_fifo()
-    assert samples(os.read(reader, 1_000_000).decode())
-    os.close(reader)
-    link.symlink_to(file)
-    assert commands.call("metrics", "--output", str(link)).code == 0
-    assert link.is_symlink()
-    assert samples(file.read_text())
-    for wrong in (tmp_path, tmp_path / "nowhere" / "x.prom", file / "x.prom"):
-        done = commands.call("metrics", "--output", str(wrong))
-        assert (done.code, f"{wrong} cannot be written" in done.err) == (1, True)
-
-
 @pytest.mark.large
-def test_metrics_are_written_at_once_and_served(commands: Commands, tmp_path: Path, pool: Pool) -> None:
+def test_metrics_are_served(commands: Commands, pool: Pool) -> None:
     beat(pool, ONE, COUNTERS)
-    file = tmp_path / "hermes.prom"
-    file.write_text("old")
-    assert commands.call("metrics", "--output", str(file)).code == 0
-    assert samples(file.read_text())
-    assert file.stat().st_mode & 0o777 == 0o644
     process = commands.start("metrics", "--listen", "127.0.0.1:0")
     try:
         assert process.stdout is not None

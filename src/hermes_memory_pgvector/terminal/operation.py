@@ -176,17 +176,14 @@ class Operation:
 
 def column(
     head: str, *, right: bool = False, show: Callable[[Any], Any] | None = None, rare: bool = False, text: bool = False,
-    whole: bool = False, below: bool = False, is_aside: bool = False, default: Any = None, style: str = "",
+    whole: bool = False, below: bool = False, is_aside: bool = False, default: Any = None,
 ) -> Any:  # fmt: skip
     """A field with a heading: a column of a table, a named line of facts.
 
     `show` makes of the value what people read; a `rare` one is left out where no row has it; `text` is cut to fit, or
     stands `whole` below its row; what is `below` is a line of its own under the row; an aside is not in the JSON.
     """
-    told = {
-        "head": head, "right": right, "show": show, "rare": rare, "text": text, "whole": whole, "below": below,
-        "style": style,
-    }  # fmt: skip
+    told = {"head": head, "right": right, "show": show, "rare": rare, "text": text, "whole": whole, "below": below}
     return field(default=default, metadata=told | {"aside": True} if is_aside else told)
 
 
@@ -269,6 +266,8 @@ class Stream:
     """Rows that come one after the other."""
 
     rows: Iterator[Any]
+    is_endless: bool = False
+    """Whether Ctrl-C is its regular end."""
 
 
 @dataclass(frozen=True, slots=True)

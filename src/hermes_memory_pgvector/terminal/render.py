@@ -11,12 +11,12 @@ import shlex
 import sys
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import Field, dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from hermes_memory_pgvector.terminal import amounts, sink
+from hermes_memory_pgvector.terminal import amounts, ending, sink
 from hermes_memory_pgvector.terminal.operation import (
     PROGRAM,
     Course,
@@ -93,13 +93,9 @@ def show(answer: Any, *, as_json: bool, again: Sequence[str] = ()) -> int:
     if isinstance(answer, Course):
         answer = _walked(answer, as_json=as_json)
     if isinstance(answer, Stream):
-        for row in answer.rows:
-            if as_json:
-                sys.stdout.write(json.dumps(plain(row), ensure_ascii=False) + "\n")
-                sys.stdout.flush()
-            else:
-                for line in _row_lines(row):
-                    sink.write(*line)
+        with ending.in_peace() if answer.is_endless else nullcontext():
+            for row in answer.rows:
+                _tell_row(row, as_json=as_json)
     elif as_json:
         sys.stdout.write(json.dumps(plain(answer), ensure_ascii=False, indent=2) + "\n")
     elif isinstance(answer, Raw):
@@ -108,6 +104,15 @@ def show(answer: Any, *, as_json: bool, again: Sequence[str] = ()) -> int:
         for line in lines(answer, sink.width() or PIPE_WIDTH, again):
             sink.write(*line)
     return int(getattr(answer, "exit_code", 0))
+
+
+def _tell_row(row: Any, *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(json.dumps(plain(row), ensure_ascii=False) + "\n")
+        sys.stdout.flush()
+        return
+    for line in _row_lines(row):
+        sink.write(*line)
 
 
 def _walked(course: Course, *, as_json: bool) -> Any:
@@ -388,8 +393,7 @@ def _aligned(
     line: Line = [" " * indent]
     for place, (value, each, width) in enumerate(zip(cells, columns, widths, strict=False)):
         padding = " " * (width - width_of(value))
-        style = "faint" if is_head else each.metadata["style"]
-        shown: Part = Styled(value, cast("Style", style)) if style else value
+        shown: Part = Styled(value, "faint") if is_head else value
         is_last = place == len(cells) - 1 and not text
         line += [padding, shown] if each.metadata["right"] else [shown, "" if is_last else padding]
         line.append("" if is_last else " " * GAP)

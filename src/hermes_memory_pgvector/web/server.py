@@ -106,11 +106,6 @@ class PageServer(ThreadingHTTPServer):
     def _ports(self) -> tuple[str, ...]:
         return (f":{self.server_port}", "") if self.server_port == 80 else (f":{self.server_port}",)
 
-    def await_request(self, connection: socket.socket) -> None:
-        """From now on the connection may be hung up on: it has to send a request first."""
-        with self._waiting_lock:
-            self._waiting[connection] = time.monotonic() + REQUEST_SECONDS
-
     def leave_alone(self, connection: socket.socket) -> None:
         """The connection has shown the token, or is over."""
         with self._waiting_lock:
@@ -138,7 +133,8 @@ class PageServer(ThreadingHTTPServer):
             if not self._room.acquire(timeout=ROOM_SECONDS):
                 self.shutdown_request(request)
                 return
-        self.await_request(request)
+        with self._waiting_lock:
+            self._waiting[request] = time.monotonic() + REQUEST_SECONDS
         try:
             super().process_request(request, client_address)
         except BaseException:
@@ -158,22 +154,13 @@ class PageServer(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One connection of a browser."""
+    """One request of a browser; the connection ends with it, so nothing else that was sent is taken for another one."""
 
     server: PageServer
-    protocol_version = "HTTP/1.1"
     timeout = REQUEST_SECONDS
-
-    def handle_one_request(self) -> None:
-        """Wait for a request, and answer it."""
-        self.server.await_request(self.connection)
-        super().handle_one_request()
 
     def do_GET(self) -> None:
         """The page, its files, and what it reads."""
-        if self.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in self.headers:
-            # What is sent along is not read, and must not be taken for the next request.
-            self.close_connection = True
         url = self._url()
         if url is None or not self._is_called_by_name():
             return
@@ -251,18 +238,14 @@ class Handler(BaseHTTPRequestHandler):
         """What was sent; None when it was refused."""
         length = self.headers.get("Content-Length", "")
         if not length.isascii() or not length.isdecimal() or "Transfer-Encoding" in self.headers:
-            self.close_connection = True
             self._refuse(HTTPStatus.LENGTH_REQUIRED, "The request does not say how long it is.")
         elif len(length) > 9 or int(length) > MOST_BODY:
-            self.close_connection = True
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "That is too much for one request.")
         else:
             return self.rfile.read(int(length))
         return None
 
     def _refuse(self, status: HTTPStatus, sentence: str) -> None:
-        # Whatever else was sent is not read, so nothing may follow it on this connection.
-        self.close_connection = True
         self._send_json(status, {"detail": sentence})
 
     def _send_json(self, status: int, document: Mapping[str, Any]) -> None:
@@ -270,21 +253,13 @@ class Handler(BaseHTTPRequestHandler):
 
     def _send(self, status: int, body: bytes, kind: str) -> None:
         self.send_response(status)
-        self._end(body, kind)
-
-    def _end(self, body: bytes, kind: str) -> None:
-        for name, value in HEADERS.items():
+        for name, value in {**HEADERS, "Content-Type": kind, "Content-Length": str(len(body))}.items():
             self.send_header(name, value)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        if self.close_connection:
-            self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:  # noqa: ARG002
         """What the library refuses gets our headers, and no page with what was asked in it."""
-        self.close_connection = True
         self._send_json(code, {"detail": f"{HTTPStatus(code).phrase}."})
 
     def version_string(self) -> str:

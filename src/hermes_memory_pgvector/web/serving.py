@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,22 +28,21 @@ class Served:
 
 
 def ui(memory: Memory, *, listen: tuple[str, int], token_file: str | None, open: bool) -> Stream:
-    """Serve until somebody presses Ctrl-C."""
+    """Serve until somebody ends it."""
     from hermes_memory_pgvector.web.server import PageServer
 
     token = "" if token_file is None else _token(Path(token_file).expanduser())
-    return Stream(_closed_after(PageServer(memory.home, *listen, token), opens=open))
+    return Stream(_closed_after(PageServer(memory.home, *listen, token), opens=open), is_endless=True)
 
 
 def serving(server: PageServer, *, opens: bool) -> Iterator[Served]:
-    """Tell where the page is, and answer until the end."""
+    """Tell where the page is, and answer."""
     yield Served(server.url, str(server.home), "Ctrl-C ends the page")
     if opens:
         import webbrowser
 
         webbrowser.open(server.url)
-    with _ending():
-        server.serve_forever(poll_interval=0.2)
+    server.serve_forever(poll_interval=0.2)
 
 
 def _closed_after(server: PageServer, *, opens: bool) -> Iterator[Served]:
@@ -58,21 +55,6 @@ def _closed_after(server: PageServer, *, opens: bool) -> Iterator[Served]:
     finally:
         server.server_close()
         close_all(Deadline.after(5))
-
-
-@contextlib.contextmanager
-def _ending() -> Iterator[None]:
-    """End in peace when the system or the terminal says so."""
-
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        with contextlib.suppress(KeyboardInterrupt):
-            yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _token(path: Path) -> str:

@@ -6,11 +6,9 @@ goes back a stretch and leaves out what was seen.
 
 from __future__ import annotations
 
-import signal
-import threading
+import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -28,34 +26,18 @@ BEGUN = {"rows": tuple(Kind), "memories": (Kind.MEMORY,), "turns": (Kind.TURN,)}
 
 
 def news(memory: Memory, which: str, theme: str | None, begin: int) -> Iterator[StoredRow | EventRow]:
-    """The newest rows, and from then on what arrives; Ctrl-C ends it."""
+    """The newest rows, and from then on what arrives."""
     begun: list[browse.Row] = []
-    with _until_interrupted() as stopped:
-        with memory.reading(theme) as connection:
-            tail = Tail(connection, which, theme)
-            if which in BEGUN:
-                begun = browse.rows(connection, kinds=BEGUN[which], theme=theme, since=None, before=None, limit=begin)
-        yield from (row_of(row) for row in reversed(begun))
-        while not stopped.wait(PAUSE_SECONDS):
-            with memory.reading() as connection:
-                arrived = tail.look(connection)
-            yield from arrived
-
-
-@contextmanager
-def _until_interrupted() -> Iterator[threading.Event]:
-    """Set when somebody presses Ctrl-C; a second time, it interrupts as usual."""
-    stopped = threading.Event()
-
-    def stop(*_: object) -> None:
-        stopped.set()
-        signal.signal(signal.SIGINT, former)
-
-    former = signal.signal(signal.SIGINT, stop)
-    try:
-        yield stopped
-    finally:
-        signal.signal(signal.SIGINT, former)
+    with memory.reading(theme) as connection:
+        tail = Tail(connection, which, theme)
+        if which in BEGUN:
+            begun = browse.rows(connection, kinds=BEGUN[which], theme=theme, since=None, before=None, limit=begin)
+    yield from (row_of(row) for row in reversed(begun))
+    while True:
+        time.sleep(PAUSE_SECONDS)
+        with memory.reading() as connection:
+            arrived = tail.look(connection)
+        yield from arrived
 
 
 class Tail:

@@ -28,7 +28,7 @@ def list_rows(memory: Memory, *, what: str | None, follow: bool = False, **given
     which = what or "rows"
     _check(which, given, is_following=follow)
     if follow:
-        return Stream(news(memory, which, given["theme"], given["limit"]))
+        return Stream(news(memory, which, given["theme"], given["limit"]), is_endless=True)
     with memory.reading(None if which in ("audit", "hidden") else given["theme"]) as connection:
         shown, following = lists.page_of(connection, which, given)
     return Page(shown, following, empty=EMPTY.get(which, "Nothing is stored for this."))

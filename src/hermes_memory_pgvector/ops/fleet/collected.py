@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
 import socket
-import sys
-import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final
 
 from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.terminal.operation import column
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 REQUEST_SECONDS: Final = 10.0
@@ -47,27 +45,21 @@ class _Collected(BaseHTTPRequestHandler):
         """Whoever collects asks every few seconds."""
 
 
-def serve(text: Callable[[], str], host: str, port: int) -> None:
-    """Serve a text under /metrics until somebody ends the process."""
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Where the numbers are; they are there until somebody ends the process."""
+
+    url: str = column("address")
+    advice: str = column("", is_aside=True)
+
+
+def serve(text: Callable[[], str], host: str, port: int) -> Iterator[Served]:
+    """Serve a text under /metrics."""
     try:
         server = _Server(text, host, port)
     except OSError as error:
         raise ConfigError(f"{host}:{port} cannot be served: {error.strerror or type(error).__name__}") from None
     shown = f"[{host}]" if ":" in host else host
-    sys.stdout.write(f"Serving http://{shown}:{server.server_port}/metrics to whoever reaches it; Ctrl-C ends it.\n")
-    sys.stdout.flush()
-    with server, _ended_by_signal(server):
+    with server:
+        yield Served(f"http://{shown}:{server.server_port}/metrics", "for whoever reaches it; Ctrl-C ends it")
         server.serve_forever()
-
-
-@contextlib.contextmanager
-def _ended_by_signal(server: _Server) -> Iterator[None]:
-    def stop(*_: object) -> None:
-        threading.Thread(target=server.shutdown, daemon=True).start()
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
-from hermes_memory_pgvector import __version__, files
-from hermes_memory_pgvector.errors import ConfigError, MemoryPluginError, UsageError
+from hermes_memory_pgvector import __version__
+from hermes_memory_pgvector.errors import MemoryPluginError
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal import parse
-from hermes_memory_pgvector.terminal.operation import Facts, Operation, Option, Raw, column
+from hermes_memory_pgvector.terminal.operation import Operation, Option, Raw, Stream
 
 SCRAPE_SECONDS: Final = 8.0
 PREFIX: Final = "hermes_pgvector_"
@@ -44,13 +43,6 @@ class Numbers(Raw):
         return "".join(line + "\n" for line in lines)
 
 
-@dataclass(frozen=True, slots=True)
-class Told(Facts):
-    """Where they were written."""
-
-    file: str | None = column("file", rare=True)
-
-
 def numbers(memory: Memory) -> Numbers:
     """Everything that is known now; while the database is away, that it is, and what waits in this home."""
     from hermes_memory_pgvector.ops import journals as journal_report
@@ -66,48 +58,25 @@ def numbers(memory: Memory) -> Numbers:
     return Numbers((*own, Number(f"{PREFIX}database_up", {}, 1.0), *found))
 
 
-def metrics(memory: Memory, *, output: Path | None, listen: tuple[str, int] | None) -> Facts:
-    """Print, write or serve."""
-    if output is not None and listen is not None:
-        raise UsageError("--output does not go with --listen")
-    if listen is not None:
-        from hermes_memory_pgvector.ops.fleet.collected import serve
+def metrics(memory: Memory, *, listen: tuple[str, int] | None) -> Numbers | Stream:
+    """Print them, or serve them."""
+    if listen is None:
+        return numbers(memory)
+    from hermes_memory_pgvector.ops.fleet.collected import serve
 
-        serve(lambda: numbers(memory).as_text(), *listen)
-        return Told()
-    found = numbers(memory)
-    if output is None:
-        return found
-    _write(output.expanduser(), found.as_text().encode())
-    return Told(file=str(output))
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Replace a file that others read: whoever looks finds the numbers of one moment.
-
-    A pipe or a device is written to as it is; where a link stands, the file it names is replaced.
-    """
-    try:
-        if path.exists() and not path.is_file() and not path.is_dir():
-            path.write_bytes(data)
-        else:
-            files.replace(path.resolve() if path.is_symlink() else path, data, is_durable=False, mode=0o644)
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror or type(error).__name__}") from None
+    return Stream(serve(lambda: numbers(memory).as_text(), *listen), is_endless=True)
 
 
 METRICS = Operation(
     "metrics",
     "print the fleet's numbers for Prometheus, or serve them",
     (
-        Option("--output", "write to this file, replacing it at once", Path, metavar="FILE", on_page=False),
         Option("--listen", "serve under /metrics until Ctrl-C; port 0: any free one", parse.address,
                metavar="HOST:PORT", on_page=False),
     ),
     metrics,
     (
         ("metrics", "all numbers, as Prometheus reads them"),
-        ("metrics --output /var/lib/node_exporter/hermes.prom", "for the textfile collector, replaced at once"),
         ("metrics --listen 127.0.0.1:9187", "serve them on this machine"),
     ),
     group="run",
