@@ -65,13 +65,13 @@ def test_up_ends_with_a_green_doctor_and_a_recall(newcomer: Newcomer) -> None:
 
 def test_the_quickstart_shows_what_up_prints(newcomer: Newcomer) -> None:
     shown = [steps(text) for text in page("docs/quickstart.md").blocks("") if "Setting up the memory" in text]
-    assert shown == [steps(newcomer.first.out)]
+    assert shown == [steps(newcomer.first.out)], "run: make samples"
 
 
 def steps(text: str) -> list[str]:
     """What each step is called, without what it found and how long it took."""
     found = [line[3:].partition(",")[0] for line in text.splitlines() if line.startswith(" ✓ ")]
-    return [line[:17].strip() for line in found if not line.startswith(("Ready", "memory tab"))]
+    return [line[:17].strip() for line in found if not line.startswith(("Ready", "memory tab", "Done"))]
 
 
 @pytest.mark.parametrize(
@@ -89,6 +89,8 @@ def test_the_two_minute_tour_needs_no_home(tmp_path: Path) -> None:
     assert " ✗ " not in done.out
     assert "SKF-6203" in done.out
     assert not visitor.home.exists()
+    shown = [steps(text) for text in page("docs/quickstart.md").blocks("") if "A tour of" in text]
+    assert shown == [steps(done.out)], "run: make samples"
 
 
 def test_it_can_be_taken_out_again(tmp_path: Path) -> None:
