@@ -27,7 +27,7 @@ QUESTION = "lathe bearings and wheel bolts"
 
 def main() -> int:
     """Run everything once and write the pages."""
-    with tempfile.TemporaryDirectory(prefix="hermes-pgvector-samples-") as folder:
+    with tempfile.TemporaryDirectory(prefix="s-") as folder:
         commands = Commands(Path(folder))
         samples: dict[str, Callable[[], str]] = {
             "up": lambda: _up(commands),

@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hermes_memory_pgvector.config.settings_file import ENVIRONMENT_PREFIX, PROVIDER_NAME, data_folder, load, update
 from hermes_memory_pgvector.deadline import Deadline
@@ -27,19 +27,6 @@ if TYPE_CHECKING:
 Notes = Iterator[Note | str]
 SERVER_SECONDS = 180.0
 STORE_SECONDS = 30.0
-# Whatever the environment says, the tour never touches a real database.
-SETTINGS: dict[str, Any] = {
-    "dsn": "",
-    "embed_url": "",
-    "embed_protocol": "local",
-    "embed_dim": None,
-    "allowed_themes": [],
-    "identity_aliases": {},
-    "embed_on_write": True,
-    "sync_turns": True,
-    "turn_min_chars": 40,
-}
-
 MEMORIES = {
     "marketing": [
         ("memory", "The spring campaign starts on 4 May with a budget of 12,000 euros."),
@@ -72,20 +59,26 @@ class Toured(Facts):
 
 def tour(_memory: Memory, *, ui: bool, open: bool) -> Course:
     """Show writing, recall and the walls between themes; or the page of what was written."""
-    return Course(_page(opens=open) if ui or open else _tour())
+    return Course(_tour(serves=ui or open, opens=open))
 
 
-def _tour() -> Generator[Note | str, None, Toured]:
+def _tour(*, serves: bool, opens: bool) -> Generator[Note | str, None, Toured]:
     started = time.perf_counter()
+    for name in [name for name in os.environ if name.startswith(ENVIRONMENT_PREFIX)]:
+        # Whatever the environment says, the tour never touches a real database.
+        del os.environ[name]
     yield "A tour of the pgvector memory, in a temporary home"
     with _home() as (home, notes):
         yield from notes
         agents = {theme: _agent(home, theme) for theme in MEMORIES}
         yield from _written(agents)
         yield from _stored(home)
-        yield from _prefetched(agents)
-        yield from _tools(agents)
-        yield from _walls(agents)
+        if serves:
+            yield from _page(home, opens=opens)
+        else:
+            yield from _prefetched(agents)
+            yield from _tools(agents)
+            yield from _walls(agents)
         for agent in agents.values():
             agent.shutdown()
     took = time.perf_counter() - started
@@ -93,33 +86,22 @@ def _tour() -> Generator[Note | str, None, Toured]:
     return Toured(round(took, 1), (done, Note("note", "to give your own agent this memory", then=command("up"))))
 
 
-def _page(*, opens: bool) -> Generator[Note | str, None, Toured]:
-    """Write what the tour writes, and serve the page of its home."""
+def _page(home: Path, *, opens: bool) -> Notes:
+    """Serve the page of what was written."""
     from hermes_memory_pgvector.ops.setup import plugin_folder
     from hermes_memory_pgvector.web.server import PageServer
     from hermes_memory_pgvector.web.serving import serving
 
-    started = time.perf_counter()
-    for name in [name for name in os.environ if name.startswith(ENVIRONMENT_PREFIX)]:
-        # The page reads settings like everybody else, and must not end up in a real database.
-        del os.environ[name]
-    with _home() as (home, notes):
-        yield from notes
-        agents = {theme: _agent(home, theme) for theme in MEMORIES}
-        yield from _written(agents)
-        yield from _stored(home)
-        # As in a home that is set up, so that the page's checks have nothing to say.
-        plugin_folder.install(home)
-        update(home, ("memory",), {"provider": PROVIDER_NAME})
-        server = PageServer(home, "127.0.0.1", 0)
-        try:
-            with ending.in_peace():
-                for served in serving(server, opens=opens):
-                    yield Note("ok", f"The memory page: {served.url}", served.advice)
-        finally:
-            server.server_close()
-    took = time.perf_counter() - started
-    return Toured(round(took, 1), (Note("ok", "the temporary home is removed"),))
+    # As in a home that is set up, so that the page's checks have nothing to say.
+    plugin_folder.install(home)
+    update(home, ("memory",), {"provider": PROVIDER_NAME})
+    server = PageServer(home, "127.0.0.1", 0)
+    try:
+        with ending.in_peace():
+            for served in serving(server, opens=opens):
+                yield Note("ok", f"The memory page: {served.url}", served.advice)
+    finally:
+        server.server_close()
 
 
 @contextmanager
@@ -129,7 +111,7 @@ def _home() -> Iterator[tuple[Path, list[Note]]]:
 
     with tempfile.TemporaryDirectory(prefix="hermes-pgvector-try-") as name:
         home = Path(name)
-        settings = load(home, SETTINGS).settings
+        settings = load(home).settings
         problem = parts.obstacle(settings)
         if problem:
             raise ConfigError(problem)
@@ -157,7 +139,7 @@ def _agent(home: Path, theme: str) -> PgvectorMemoryProvider:
     """A provider as the host creates it for a chat with that session key."""
     from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 
-    agent = PgvectorMemoryProvider(config=SETTINGS)
+    agent = PgvectorMemoryProvider()
     agent.initialize(f"{theme}-monday", hermes_home=str(home), gateway_session_key=theme, platform="api_server")
     return agent
 
@@ -182,7 +164,7 @@ def _stored(home: Path) -> Notes:
     from hermes_memory_pgvector.runtime.registry import engine_for
 
     with progress.shown("stored") as step:
-        engine, _ = engine_for(home, SETTINGS)
+        engine, _ = engine_for(home)
         if not engine.flush(Deadline.after(STORE_SECONDS)):
             raise DatabaseUnavailable(engine.writer.last_error or "the vectors were not ready in time")
         step.said.append("in Postgres, and embedded")

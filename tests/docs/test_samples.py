@@ -18,7 +18,7 @@ def test_the_first_screen_of_the_readme_shows_a_recall() -> None:
     first = "\n".join(page("README.md").text.splitlines()[:20])
     name, shown = SAMPLE.findall(first)[0]
     assert name == "recall"
-    assert re.search(r"^ +m\d+  MEMORY.md  workshop  \d{4}-\d\d-\d\d   \d\.\d\d$", shown, re.MULTILINE)
+    assert re.search(r"^ +m\d+  MEMORY.md  workshop  \d{4}-\d\d-\d\d +\d\.\d\d$", shown, re.MULTILINE)
     assert re.search(r"^ · \d+ hits in workshop, \d+", shown, re.MULTILINE)
 
 
