@@ -11,7 +11,7 @@ from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal.operation import Facts, Note, aside, column, command
 from hermes_memory_pgvector.terminal.parse import RecordName
 from hermes_memory_pgvector.text.names import theme_name
-from hermes_memory_pgvector.values import Kind, Question, Scope, is_private_theme
+from hermes_memory_pgvector.values import Kind, Question
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.deadline import Deadline
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Stage = Literal[
     "not stored", "other theme", "hidden", "untrusted",
-    "outside the time", "no vector yet", "below the bar", "same text",
+    "no vector yet", "below the bar", "same text",
     "beyond the limit", "already shown", "found",
 ]  # fmt: skip
 WIDE: Final = 200
@@ -44,7 +44,7 @@ class Lost(Facts):
 
 def lost(
     memory: Memory, name: RecordName, query: str, theme: str | None, session: str | None, limit: int | None, *,
-    scope: str, prefetch: bool, since: datetime | None, until: datetime | None,
+    prefetch: bool,
 ) -> Lost:  # fmt: skip
     """Ask again, wider and wider, until the row appears; the stage that kept it away is the answer."""
     from hermes_memory_pgvector.deadline import Deadline
@@ -56,10 +56,7 @@ def lost(
             text=query.strip()[: settings.query_max_chars],
             kind=Kind.MEMORY if name.letter == "m" else Kind.TURN,
             theme=theme_name(theme or "") or parts.profile_theme(memory.home, settings),
-            scope=Scope(scope),
             limit=limit or (settings.prefetch_limit if prefetch else 5),
-            since=since,
-            until=until,
             is_ambient=prefetch,
             trusted_only=prefetch and settings.prefetch_trust == "trusted",
             now=datetime.now(UTC),
@@ -104,7 +101,6 @@ class _Search:
 
 def _stage(search: _Search, session: str | None) -> Lost:
     from hermes_memory_pgvector.ops.row import AmbiguousName, show
-    from hermes_memory_pgvector.store.browse import StoredMemory
 
     question = search.question
     try:
@@ -121,12 +117,9 @@ def _stage(search: _Search, session: str | None) -> Lost:
     if row.hidden_by is not None:
         undo = command("mute", "--undo", str(row.hidden_by), "--execute")
         return search.lost("hidden", f"it is hidden by rule {row.hidden_by}", then=undo)
-    outside = _outside(question, row.theme)
-    if outside:
-        return search.lost("other theme", outside)
-    at = row.updated_at if isinstance(row, StoredMemory) else row.at
-    if (question.since and at < question.since) or (question.until and at >= question.until):
-        return search.lost("outside the time", "it lies outside --since and --until")
+    if row.theme != question.theme:
+        told = f"it belongs to theme {row.theme}, and {question.theme} was searched"
+        return search.lost("other theme", told)
     before = None if session is None else _shown_before(search, session)
     if before is not None:
         return search.lost("already shown", f"session {session} was given it in answer {before}; it is not repeated")
@@ -177,14 +170,6 @@ def _too_far(search: _Search, theme: str) -> Lost:
     if question.is_ambient and search.place(search.hits(is_ambient=False), theme):
         return search.lost("below the bar", f"{told}: prefetch, which nobody asked for, wants more", score=deviations)
     return search.lost("beyond the limit", f"{told}, and enough other rows are nearer", score=deviations)
-
-
-def _outside(question: Question, theme: str) -> str:
-    if theme == question.theme:
-        return ""
-    if question.scope is not Scope.ALL:
-        return f"it belongs to theme {theme}, and {question.theme} was searched"
-    return f"it belongs to {theme}, which is private and seen by itself only" if is_private_theme(theme) else ""
 
 
 def _shown_before(search: _Search, session: str) -> int | None:

@@ -102,13 +102,13 @@ class Reasons(Facts):
 
 def why(
     memory: Memory, *, row: RecordName | None, query: str | None, theme: str | None, kind: str, session: str | None,
-    caller: Any, limit: int | None, **bounds: Any,
+    caller: Any, limit: int | None, prefetch: bool,
 ) -> Facts:  # fmt: skip
     """The last answers, how a question is answered, or the stage that loses a row."""
     if row is not None and query is None:
         raise UsageError(f"say which question should have found {row}: --query QUESTION")
     if row is not None:
-        return lost.lost(memory, row, str(query), theme, session, limit, **bounds)
+        return lost.lost(memory, row, str(query), theme, session, limit, prefetch=prefetch)
     if query is not None:
         return _reasons(memory, query, theme, kind, limit or 5)
     return _given(memory, theme, session, caller, limit or 5)
@@ -219,13 +219,10 @@ WHY: Final = Operation(
         Option("--query", "how this question is answered now: each hit with its reasons", metavar="QUERY"),
         Option("--theme", "theme to search as (default: the theme of a chat in this home)", metavar="THEME"),
         Option("--kind", "of --query: what to search (default: both)", default="both", choices=tuple(KINDS)),
-        Option("--scope", "of a row: current (default) or all", default="current", choices=("current", "all")),
         Option("--session", "the session (default: the one that asked last)", metavar="SESSION"),
         Option("--caller", "only what was injected, or only what was asked", choices=("prefetch", "tool")),
         Option("--prefetch", "of a row: judge as prefetch does, which offers less than it finds", is_flag=True),
         Option("--limit", "answers or hits (default: 5)", parse.positive, metavar="N"),
-        Option("--since", f"of a row: only from then on: {parse.FORMS}; UTC", parse.moment, metavar="TIME"),
-        Option("--until", "of a row: only before then; a date includes its whole day", parse.end, metavar="TIME"),
     ),
     why,
     (
