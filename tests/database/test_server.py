@@ -28,8 +28,8 @@ from hermes_memory_pgvector.server import accounts, dump, programs
 from hermes_memory_pgvector.server.binaries import Binaries, find_binaries, installed_binaries
 from hermes_memory_pgvector.server.folder import DATA_NAME, LONGEST_LOG_BYTES
 from hermes_memory_pgvector.server.programs import Account, ProgramOutcome, processes_named
-from hermes_memory_pgvector.server.server import ConnectionInfo, EmbeddedPostgres
-from testing.postgres import FAST, Database, new_database
+from hermes_memory_pgvector.server.server import EmbeddedPostgres
+from testing.postgres import FAST
 from testing.waiting import promptly, wait_until
 
 IS_ROOT = os.geteuid() == 0
@@ -226,21 +226,6 @@ def test_four_processes_at_once_share_one_server(home: Path) -> None:
     assert starts_in(home / "postgres.log") == 1
 
 
-def test_threads_of_one_process_share_one_server(used_home: Path) -> None:
-    found: list[ConnectionInfo] = []
-    threads = [
-        threading.Thread(target=lambda: found.append(EmbeddedPostgres(used_home).ensure_running(soon())))
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 4
-    assert len(set(found)) == 1
-    assert starts_in(used_home / "postgres.log") == 1
-
-
 def test_stop_ends_every_process_and_may_be_repeated(used_home: Path) -> None:
     missing = used_home.with_name("missing")
     assert EmbeddedPostgres(missing).stop(soon()) is False
@@ -281,20 +266,6 @@ def test_the_server_holds_none_of_its_starters_pipes(used_home: Path) -> None:
     assert str(used_home / "postgres.alive") in targets.values()
     assert str(used_home / "postgres.lock") not in targets.values()
     assert os.getsid(pid_of(server)) != os.getsid(0)
-
-
-def test_a_test_database_is_empty_and_closed_to_everybody_but_its_roles(empty_database: Database) -> None:
-    tables = "select count(*) from pg_class where relnamespace = 'public'::regnamespace"
-    assert one(empty_database.owner_dsn, tables) == 0
-    assert one(empty_database.runtime_dsn, "select current_database()") == empty_database.name
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        run(empty_database.runtime_dsn, "create temporary table mine (x int)")
-
-
-def test_the_server_without_contrib_still_has_vectors(postgres_without_contrib: ConnectionInfo) -> None:
-    with new_database(postgres_without_contrib) as database:
-        names = "select string_agg(name, ' ' order by name) from pg_available_extensions"
-        assert one(database.owner_dsn, names) == "plpgsql vector"
 
 
 # -- kill -9, reboots and damage

@@ -17,12 +17,3 @@ def test_the_script_offers_every_command(shell: str, capsys: pytest.CaptureFixtu
     assert {command.name for command in command_line.EVERY} <= set(script.replace("'", " ").split())
     if shutil.which(shell):
         subprocess.run([shell, "-n", "-c", script], check=True)
-
-
-def test_bash_completes_what_is_typed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command_line.main(["completion", "bash"]) == 0
-    script = capsys.readouterr().out
-    assert script.startswith("complete ")
-    offer = f"{script.replace('complete', 'compgen', 1).replace('hermes-pgvector', '-- rec')}"
-    done = subprocess.run(["bash", "-c", offer], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["recall"]

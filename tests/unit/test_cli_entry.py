@@ -94,14 +94,6 @@ def test_global_options_stand_before_or_after_the_name(commands: Commands) -> No
     assert "nowhere" in before.json["error"]
 
 
-@pytest.mark.parametrize("name", PROMISED)
-def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        command_line.main([name, "--help"])
-    assert ended.value.code == 0
-    assert f"hermes-pgvector {name}" in capsys.readouterr().out
-
-
 def test_help_imports_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
@@ -262,13 +254,6 @@ def test_every_command_has_a_heading_and_examples_that_it_accepts(command: Opera
         assert args.pgvector_command in (command.name, *command.aliases)
         assert meaning[0].islower() or meaning[0].isdigit()
         assert not meaning.endswith(".")
-
-
-def test_examples_stand_below_the_help_of_a_command(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        command_line.main(["recall", "--help"])
-    out = capsys.readouterr().out
-    assert "examples:\n  hermes-pgvector recall " in out
 
 
 @pytest.mark.parametrize(
