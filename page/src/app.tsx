@@ -12,7 +12,7 @@ import { count, counted } from "./words";
 import { Component, h, useEffect, useRef, useState, type FormEvent, type Props } from "./sdk";
 import "./style.css";
 
-const VIEWS: [string, string][] = [["", "Memory"], ["search", "Search"], ["all", "Everything"]];
+const VIEWS: [string, string][] = [["", "Memory"], ["all", "Everything"]];
 
 /** A mistake in drawing must not take the host's whole dashboard with it. */
 class Boundary extends Component<Props, { error: Error | null }> {
@@ -68,7 +68,7 @@ function Page() {
     if (asked?.operation === "forget" && (asked.given.theme || view === "row")) go({});
   };
   const isEmpty = status.error instanceof Refusal && status.error.document.set_up === false;
-  const theme = view === "theme" || view === "session" ? place.theme ?? "" : "";
+  const theme = place.theme ?? "";
   return (
     <div className="pgv-root">
       {isEmpty ? <Welcome /> : (
@@ -78,7 +78,7 @@ function Page() {
         <nav className="pgv-tabs" aria-label="Views of the memory">
           {VIEWS.map(([value, name]) => <a key={value} href={to({ view: value })} aria-current={value === view ? "page" : undefined}>{name}</a>)}
         </nav>
-        {view === "search" ? null : <QuickSearch theme={theme} />}
+        <Search key={`${theme} ${place.q ?? ""}`} theme={theme} asked={place.q ?? ""} />
         <button type="button" className="pgv-button" onClick={() => setAdding(true)}>Add a memory…</button>
       </div>
       {said ? (
@@ -149,8 +149,8 @@ function Everything({ origin, ask }: { origin: string; ask: Ask }) {
   );
 }
 
-function QuickSearch({ theme }: { theme: string }) {
-  const [text, setText] = useState("");
+function Search({ theme, asked }: { theme: string; asked: string }) {
+  const [text, setText] = useState(asked);
   const search = (event: FormEvent) => {
     event.preventDefault();
     if (text.trim()) go({ view: "search", q: text.trim(), theme });

@@ -3,29 +3,22 @@ import type { Found, Hit, Reasons } from "./api";
 import type { Ask } from "./change";
 import { useLoad } from "./load";
 import { Empty, Origin, Read, Stored, Time, Trouble, Waiting } from "./parts";
-import { go, to, type Place } from "./place";
+import { to, type Place } from "./place";
 import { RowButtons, whose } from "./rows";
 import { percent } from "./words";
-import { Fragment, h, useEffect, useState, type FormEvent } from "./sdk";
+import { Fragment, h, useState } from "./sdk";
 
 const SHORT = 600;
 
 export function SearchView({ place, ask, version }: { place: Place; ask: Ask; version: number }) {
-  const [text, setText] = useState(place.q ?? "");
-  const [theme, setTheme] = useState(place.theme ?? "");
-  useEffect(() => { setText(place.q ?? ""); setTheme(place.theme ?? ""); }, [place.q, place.theme]);
-  const search = (event: FormEvent) => {
-    event.preventDefault();
-    if (text.trim()) go({ view: "search", q: text.trim(), theme: theme.trim() });
-  };
+  const { q = "", theme = "" } = place;
   return (
     <section className="pgv-card">
-      <form className="pgv-fields" onSubmit={search} role="search">
-        <label className="pgv-field pgv-field-wide"><span>Question, keywords, or an exact token</span><input className="pgv-input" type="search" value={text} onChange={(event) => setText(event.target.value)} maxLength={2000} /></label>
-        <label className="pgv-field"><span>Theme (empty: all)</span><input className="pgv-input" value={theme} onChange={(event) => setTheme(event.target.value)} spellCheck={false} /></label>
-        <button type="submit" className="pgv-button pgv-button-main">Search</button>
-      </form>
-      {place.q ? <Results key={`${place.q} ${place.theme} ${version}`} query={place.q} theme={place.theme ?? ""} ask={ask} /> : null}
+      <div className="pgv-head">
+        <h2 className="pgv-h2">Found {theme ? <Fragment>in <a href={to({ view: "theme", theme })}><Stored text={theme} /></a></Fragment> : "in all themes"}</h2>
+        {theme ? <a href={to({ view: "search", q })}>Search all themes</a> : null}
+      </div>
+      {q ? <Results key={`${q} ${theme} ${version}`} query={q} theme={theme} ask={ask} /> : null}
     </section>
   );
 }
@@ -40,7 +33,6 @@ function Results({ query, theme, ask }: { query: string; theme: string; ask: Ask
           {results.length ? <ul className="pgv-rows">{results.map((hit) => <HitLine key={hit.id} hit={hit} query={query} ask={ask} />)}</ul> : (
             <Empty title="Nothing is found">
               <p>{note ?? "No row is near enough, and none has the words."}</p>
-              {theme ? <p><a href={to({ view: "search", q: query })}>Search all themes</a></p> : null}
             </Empty>
           )}
         </Fragment>

@@ -268,6 +268,6 @@ def test_the_keyboard_is_enough(tab: Tab) -> None:
     link.focus()
     page.keyboard.press("Enter")
     expect(page.get_by_label("Parts of this theme")).to_be_visible()
-    assert page.evaluate("document.activeElement.className") == "pgv-main"
+    expect(page.locator(".pgv-main")).to_be_focused()
     page.go_back()
     expect(page.locator(".pgv-themes")).to_be_visible()

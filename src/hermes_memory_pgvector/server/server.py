@@ -145,11 +145,9 @@ class EmbeddedPostgres:
                         executable_by(self._binaries or find_binaries(None), account), account, alive, deadline
                     )
                     new = self._built(step, dump)
-                    try:
-                        aside = self.folder.put_data_aside()
-                        self.folder.accept_data(new)
-                    finally:
-                        shutil.rmtree(new, ignore_errors=True)
+                    # Whoever is killed here leaves `new` to the next start, which clears it.
+                    aside = self.folder.put_data_aside()
+                    self.folder.accept_data(new)
                 finally:
                     os.close(alive)
         return aside
@@ -231,10 +229,7 @@ class EmbeddedPostgres:
         new = self._built(step, dump)
         if dump is not None:
             logger.warning("the embedded database was restored from %s", dump)
-        try:
-            self.folder.accept_data(new)
-        finally:
-            shutil.rmtree(new, ignore_errors=True)
+        self.folder.accept_data(new)
 
     def _built(self, step: _Step, dump: Path | None) -> Path:
         """A new cluster under another name, with roles, database and what a dump holds."""
