@@ -41,6 +41,7 @@ def test_what_is_carried_is_what_the_package_declares() -> None:
     assert embedded <= {*carried.MODEL, *carried.DATA}
 
 
+@pytest.mark.slow
 def test_a_bare_python_imports_it_all_from_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nothing_to_fetch(monkeypatch)
     assert carried.carry(tmp_path, carried.OWN_VERSION, quiet) == carried.Fetched(is_new=True)
@@ -69,6 +70,7 @@ def test_a_failure_leaves_nothing_behind_and_says_why(tmp_path: Path, monkeypatc
     assert list((tmp_path / carried.SHELTER).iterdir()) == []
 
 
+@pytest.mark.slow
 def test_without_a_local_model_the_rest_is_carried_and_it_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

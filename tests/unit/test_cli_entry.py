@@ -40,7 +40,7 @@ def commands(tmp_path: Path) -> Commands:
 
 
 def test_the_first_page_of_help_fits_a_screen_and_lists_ten_commands(commands: Commands) -> None:
-    done = commands.run("--help")
+    done = commands.call("--help")
     assert done.code == 0
     lines = done.out.splitlines()
     known = [each.name for each in command_line.EVERY]
@@ -51,11 +51,11 @@ def test_the_first_page_of_help_fits_a_screen_and_lists_ten_commands(commands: C
 
 
 def test_help_all_names_every_command(commands: Commands) -> None:
-    done = commands.run("help", "--all")
+    done = commands.call("help", "--all")
     assert done.code == 0
     for name in PROMISED:
         assert f"    {name}" in done.out
-    assert commands.run("help", "recall").out == commands.run("recall", "--help").out
+    assert commands.call("help", "recall").out == commands.call("recall", "--help").out
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_help_all_names_every_command(commands: Commands) -> None:
     ["stats", "cleanup", "prune", "remap", "backfill", "install", "completion", "history", "scan", "index"],
 )
 def test_names_of_former_days_work(name: str, commands: Commands) -> None:
-    done = commands.run(name, "--help")
+    done = commands.call(name, "--help")
     assert done.code == 0
     assert done.out.startswith("usage: ")
 
@@ -87,8 +87,8 @@ def test_words_of_other_programs_are_answered_with_ours(
 def test_global_options_stand_before_or_after_the_name(commands: Commands) -> None:
     nowhere = str(commands.folder / "nowhere")
     before, after = (
-        commands.run("--hermes-home", nowhere, "--json", "status"),
-        commands.run("status", "--json", "--hermes-home", nowhere),
+        commands.call("--hermes-home", nowhere, "--json", "status"),
+        commands.call("status", "--json", "--hermes-home", nowhere),
     )
     assert before == after
     assert "nowhere" in before.json["error"]
@@ -100,11 +100,11 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def test_version(commands: Commands) -> None:
-    assert commands.run("--version").out.strip() == f"hermes-memory-pgvector {__version__}"
+    assert commands.call("--version").out.strip() == f"hermes-memory-pgvector {__version__}"
 
 
 def test_without_a_command_help_is_shown_and_it_is_a_usage_error(commands: Commands) -> None:
-    done = commands.run()
+    done = commands.call()
     assert done.code == 2
     assert "recall" in done.out
 
@@ -132,7 +132,7 @@ def test_wrong_usage_is_exit_code_2(
 
 
 def test_a_home_that_is_not_there_is_named(commands: Commands) -> None:
-    done = commands.run("status", "--hermes-home", str(commands.folder / "nowhere"))
+    done = commands.call("status", "--hermes-home", str(commands.folder / "nowhere"))
     assert done.code == 1
     assert "nowhere" in done.err
 
@@ -149,10 +149,10 @@ def test_reading_commands_make_no_database(commands: Commands) -> None:
 
 
 def test_stopping_what_does_not_run_is_no_error(commands: Commands) -> None:
-    done = commands.run("up", "--stop", "--json")
+    done = commands.call("up", "--stop", "--json")
     assert done.code == 0
     assert done.json == {"stopped": False}
-    assert commands.run("stop").code == 2
+    assert commands.call("stop").code == 2
 
 
 def test_a_terminal_without_unicode_gets_letters(commands: Commands) -> None:
@@ -224,7 +224,7 @@ def test_an_error_is_json_where_json_was_asked_for(commands: Commands) -> None:
 
 def test_print_connects_to_nothing(commands: Commands) -> None:
     commands.configure(dsn="postgresql://nobody@127.0.0.1:9/none", embed_url="http://127.0.0.1:9/v1", embed_dim=64)
-    done = commands.run("migrate", "--print", "--runtime-role", "agents")
+    done = commands.call("migrate", "--print", "--runtime-role", "agents")
     assert done.code == 0
     assert "CREATE TABLE memory_entries" in done.out
     assert "halfvec(64)" in done.out

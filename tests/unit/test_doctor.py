@@ -18,6 +18,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("settings", "reason"), CASES.values(), ids=CASES)
 def test_a_checkpoint_that_is_required_and_never_given_is_told(tmp_path: Path, settings: str, reason: str) -> None:
     config = tmp_path / "config.yaml"

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import urllib.parse
 
+import pytest
+
 from hermes_memory_pgvector.text.folding import undressed
 from hermes_memory_pgvector.text.secrets import masked
 
@@ -125,6 +127,7 @@ SIGNS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_beginning_of_every_rule_over_and_over_costs_bounded_work() -> None:
     done = subprocess.run([sys.executable, "-c", FUZZ, *SIGNS], stdout=subprocess.PIPE, text=True, check=False)
     stopped = done.returncode in (-signal.SIGXCPU, -signal.SIGKILL)

@@ -103,6 +103,7 @@ def test_another_program_called_hermes_is_not_the_host(
     assert clone.path == empty / "python"
 
 
+@pytest.mark.slow
 def test_hermes_can_use_the_memory_once_the_home_has_what_it_needs(hermes: Path, tmp_path: Path) -> None:
     before = host_python.find(tmp_path, hermes.parent)
     assert before is not None

@@ -179,6 +179,7 @@ class TestAppending:
         assert (found.count(b"nested"), found.count(b"outer")) == (len(nested), outer)
         assert journal.stats().damaged_segments == 0
 
+    @pytest.mark.slow
     def test_an_exception_in_the_middle_of_an_append_costs_nobody_a_record(self, make: Callable[..., Journal]) -> None:
         class Interrupt(Exception):
             pass

@@ -46,14 +46,14 @@ class _Collected(BaseHTTPRequestHandler):
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class Exposed:
     """Where the numbers are; they are there until somebody ends the process."""
 
     url: str = column("address")
     advice: str = column("", is_aside=True)
 
 
-def serve(text: Callable[[], str], host: str, port: int) -> Iterator[Served]:
+def serve(text: Callable[[], str], host: str, port: int) -> Iterator[Exposed]:
     """Serve a text under /metrics."""
     try:
         server = _Server(text, host, port)
@@ -61,5 +61,5 @@ def serve(text: Callable[[], str], host: str, port: int) -> Iterator[Served]:
         raise ConfigError(f"{host}:{port} cannot be served: {error.strerror or type(error).__name__}") from None
     shown = f"[{host}]" if ":" in host else host
     with server:
-        yield Served(f"http://{shown}:{server.server_port}/metrics", "for whoever reaches it; Ctrl-C ends it")
+        yield Exposed(f"http://{shown}:{server.server_port}/metrics", "for whoever reaches it; Ctrl-C ends it")
         server.serve_forever()
