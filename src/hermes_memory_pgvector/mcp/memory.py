@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import ConfigError, JournalError
+from hermes_memory_pgvector.errors import CareError, ConfigError, JournalError
 from hermes_memory_pgvector.journal import Urgency
+from hermes_memory_pgvector.ops.correct.changing import one_entry
+from hermes_memory_pgvector.ops.memory import memory_of
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.recall.tools import TOOL_NAMES, BadArgument, error
 from hermes_memory_pgvector.runtime.registry import engine_for
-from hermes_memory_pgvector.text.clean import clean, entries_of
+from hermes_memory_pgvector.text.clean import clean
 from hermes_memory_pgvector.text.names import printable, theme_name
 from hermes_memory_pgvector.values import MCP_HOLDER, TARGETS, AddMemory, RowOrigin
 
@@ -99,6 +101,8 @@ class SharedMemory:
             return self._remember(given.get("content"), given.get("target") or "memory")
         except BadArgument as problem:
             return error(str(problem))
+        except CareError as problem:
+            return error(f"Nothing was stored: {problem}.")
         except JournalError as problem:
             return error(f"Nothing was stored: {problem}. Try again later.")
 
@@ -106,13 +110,15 @@ class SharedMemory:
         engine, _ = engine_for(self._home, self._overrides)
         if target not in TARGETS:
             raise BadArgument("target is 'memory' (facts, decisions) or 'user' (what concerns the person).")
+        if not isinstance(content, str) or not content.strip():
+            raise BadArgument("Give the content: one fact, in a sentence or two.")
         told = {
             "platform": "mcp", "session_id": self._session_id, "client": printable(clean(self.client))[:NAME_CHARS],
             "served_by": engine.home_id,
         }  # fmt: skip
         strangers = {"tools": ["recall"]} if self._has_read_strangers else {}
         item = AddMemory(
-            self.theme, target, _entry(content, engine.settings.memory_max_chars), when=engine.clock.now(),
+            self.theme, target, one_entry(memory_of(self._home), content), when=engine.clock.now(),
             home_id=MCP_HOLDER, written_by=RowOrigin.MCP,
             untrusted=self._has_read_strangers,
             metadata={key: value for key, value in told.items() if value} | strangers,
@@ -122,18 +128,3 @@ class SharedMemory:
         if not engine.settings.hold and not engine.writer.breaker.is_open:
             engine.writer.flush(Deadline.after(STORE_SECONDS))
         return json.dumps({"remembered": True, "agent_identity": self.theme, "target": target}, ensure_ascii=False)
-
-
-def _entry(content: Any, most: int) -> str:
-    """The words of an entry; what would be cut or split is refused instead, because the caller can put it right."""
-    if isinstance(content, str) and len(content) > most:
-        raise BadArgument(
-            f"The content has {len(content):,} characters; an entry may have {most:,}. Nothing was stored; keep to one"
-            " fact per entry."
-        )
-    found = entries_of(content, most) if isinstance(content, str) else []
-    if not found:
-        raise BadArgument("Give the content: one fact, in a sentence or two.")
-    if len(found) > 1 or entries_of(found[0], most) != found:
-        raise BadArgument("A line with nothing but § separates entries. Nothing was stored; leave it out.")
-    return found[0]
