@@ -424,7 +424,7 @@ def test_mute_keeps_rows_out_of_every_search_and_its_undo_brings_them_back(
     assert neighbours == [(0,)]
     dry_then_done(commands, stored, "mute", "--undo", "1")
     assert stored.rows("SELECT kind, id FROM pending_vectors ORDER BY kind, id") == [
-        ("memory", 901), ("turn", 901), ("turn", 902),
+        ("memory", 901), ("turn", 901), ("turn", 902), ("turn", 903),
     ]  # fmt: skip
     by_words = found()[4:]
     assert by_words == [everything] * 4

@@ -7,6 +7,7 @@ which the statements that insert rows see to.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -234,11 +235,12 @@ def _change(connection: Connection, name: str, keys: Collection[Key], kind: Kind
     return run(connection, name, **_columns(part), **values).fetchall() if part else []
 
 
-def _sessions(turns: Sequence[Any]) -> dict[tuple[str, str], datetime]:
-    """The sessions (theme, session id) of these turns, each with the time of the first."""
-    return {
-        (theme, session_id): at for theme, _, session_id, at, *_ in sorted(turns, key=lambda row: row[3], reverse=True)
-    }
+def _sessions(turns: Sequence[Any]) -> dict[tuple[str, str], list[int]]:
+    """The sessions (theme, session id) of these turns, each with their ids."""
+    found: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for theme, row_id, session_id, *_ in turns:
+        found[theme, session_id].append(row_id)
+    return found
 
 
 def _columns(keys: Collection[Key]) -> dict[str, Any]:

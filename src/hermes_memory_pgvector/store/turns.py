@@ -99,15 +99,15 @@ def _context_of(earlier: Iterable[str]) -> str:
     return "\n".join(edges(text, CONTEXT_CHARS) for text in earlier)
 
 
-def mend(connection: Connection, sessions: Mapping[tuple[str, str], datetime | None]) -> None:
-    """Let turns of sessions (theme, session id) be found by what stands before them now: from a time on, or all.
+def mend(connection: Connection, sessions: Mapping[tuple[str, str], list[int] | None]) -> None:
+    """Let turns of sessions (theme, session id) be found by what stands before them now.
 
-    Their vectors know of the turn before as well, so those that change get new ones.
+    Those that have changed, by their ids, and what follows them; without ids, all. Vectors know of the turn before as
+    well, so turns for which it is another one get new vectors; all others stay as they are.
     """
-    for (theme, session_id), since in sorted(sessions.items()):
-        rows = run(connection, "turns/with_context", theme=theme, session_id=session_id, since=since).fetchall()
-        befores = [_context_of(earlier) for _, earlier in rows]
-        ids = [row_id for row_id, _ in rows]
-        changed = run(connection, "turns/set_before", theme=theme, ids=ids, befores=befores).fetchall()
+    for (theme, session_id), ids in sorted(sessions.items()):
+        rows = run(connection, "turns/with_context", theme=theme, session_id=session_id, changed=ids).fetchall()
+        values = {"ids": [row_id for row_id, _ in rows], "befores": [_context_of(earlier) for _, earlier in rows]}
+        changed = run(connection, "turns/set_before", theme=theme, **values).fetchall()
         embedded = vectors.drop(connection, Kind.TURN, changed)
         vectors.enqueue(connection, [(theme, Kind.TURN.value, row_id) for _, row_id in sorted(embedded)])

@@ -29,7 +29,7 @@ RETURNING entry.agent_identity, entry.id;
 UPDATE conversations AS turn SET hidden_by = %(rule)s::bigint, before = ''
 FROM unnest(%(themes)s::text[], %(ids)s::bigint[]) AS given (theme, id)
 WHERE turn.agent_identity = given.theme AND turn.id = given.id AND turn.hidden_by IS NULL
-RETURNING turn.agent_identity, turn.id, turn.session_id, turn.ts;
+RETURNING turn.agent_identity, turn.id, turn.session_id;
 
 
 -- imported --
@@ -123,7 +123,7 @@ UPDATE conversations AS turn SET hidden_by = (
                            turn.session_id, hermes_origin_of_turn(turn.origin, turn.role), turn.untrusted, turn.metadata, turn.ts))
 FROM unnest(%(themes)s::text[], %(ids)s::bigint[]) AS given (theme, id)
 WHERE turn.agent_identity = given.theme AND turn.id = given.id AND turn.hidden_by IS NOT NULL
-RETURNING turn.agent_identity, turn.id, turn.session_id, turn.ts, turn.hidden_by IS NULL;
+RETURNING turn.agent_identity, turn.id, turn.session_id, turn.hidden_by IS NULL;
 
 
 -- totals --

@@ -101,7 +101,9 @@ RETURNING turn.agent_identity, turn.id;
 
 
 -- with_context --
--- The turns of a session, each with the two that were said just before it, the nearest last. since: from then on; null for all.
+-- Turns of a session, each with the two that were said just before it, the nearest last.
+--
+-- changed: these turns, hidden or not, and of each the two that follow it; null for the whole session.
 SELECT turn.id,
        ARRAY(SELECT earlier.content
              FROM (SELECT before.content, before.ts, before.id FROM conversations AS before
@@ -112,4 +114,10 @@ SELECT turn.id,
              ORDER BY earlier.ts, earlier.id)
 FROM conversations AS turn
 WHERE turn.agent_identity = %(theme)s AND turn.session_id = %(session_id)s AND turn.hidden_by IS NULL
-  AND (%(since)s::timestamptz IS NULL OR turn.ts >= %(since)s::timestamptz);
+  AND (%(changed)s::bigint[] IS NULL OR turn.id = ANY (%(changed)s::bigint[]) OR turn.id IN (
+      SELECT behind.id FROM conversations AS here
+      CROSS JOIN LATERAL (SELECT after.id FROM conversations AS after
+                          WHERE after.agent_identity = %(theme)s AND after.session_id = here.session_id
+                            AND after.ts >= here.ts AND (after.ts, after.id) > (here.ts, here.id) AND after.hidden_by IS NULL
+                          ORDER BY after.ts, after.id LIMIT 2) AS behind
+      WHERE here.agent_identity = %(theme)s AND here.id = ANY (%(changed)s::bigint[])));
