@@ -21,7 +21,6 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import local
 from hermes_memory_pgvector.embedding.configured import setting_fault
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
-from hermes_memory_pgvector.runtime import processes
 from hermes_memory_pgvector.runtime.engine import Engine
 from hermes_memory_pgvector.runtime.registry import close_all, engine_for
 from hermes_memory_pgvector.server.server import EmbeddedPostgres
@@ -262,22 +261,6 @@ def test_the_agent_is_told_why_words_alone_answer(home: Home) -> None:
     assert "embed" in home.provider().system_prompt_block()
     assert "by words" in home.provider().system_prompt_block()
     assert agent.is_available()
-
-
-def test_a_live_process_shows_the_fault_in_its_file(home: Home) -> None:
-    home.configure(embed_url=f"http://me:{CANARY}@127.0.0.1:9")
-    say(home, 1)
-    home.settle()
-
-    def reasons() -> str:
-        home.engine.tasks.wake()
-        told = processes.read_all(home.engine.journal.directory)
-        return " ".join(breaker.reason for each in told for breaker in each.open_breakers)
-
-    assert "embed_url" in wait_until(reasons)
-    assert CANARY not in "".join(
-        path.read_text(errors="replace") for path in home.engine.folder.rglob("*.lock") if path.is_file()
-    )
 
 
 def test_the_vectors_of_a_wrong_setting_wait_and_the_rest_of_migrate_is_done(
