@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from hermes_memory_pgvector.embedding.base import MAX_DIM, embeddable, unit_vector
 from hermes_memory_pgvector.embedding.known_models import LOCAL_MODEL, spec_of
 from hermes_memory_pgvector.errors import EmbeddingRejected
-from testing.embed_server import meaningful_vector
 
 
 @pytest.mark.parametrize(
@@ -113,13 +112,3 @@ def test_an_embeddable_text_is_short_valid_and_not_blank(text: str, cap: int) ->
     assert clean.strip() == clean != ""
     assert "\x00" not in clean
     assert len(clean) <= cap
-
-
-def test_the_servers_vectors_mean_something() -> None:
-    def near(one: str, other: str) -> float:
-        return math.fsum(a * b for a, b in zip(meaningful_vector(one, 256), meaningful_vector(other, 256), strict=True))
-
-    question = "which database runs in production"
-    assert near(question, "the production database is Postgres") > 0.4
-    assert near(question, "grandmother's soup needs salt") < 0.2
-    assert near("search_query: " + question, "search_document: " + question) == pytest.approx(1.0)
