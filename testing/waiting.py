@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from hermes_memory_pgvector.postgres.pool import Connection
-
 T = TypeVar("T")
 
 HOOK_SECONDS = 2.5
@@ -36,9 +34,3 @@ def wait_until(what: Callable[[], T], *, seconds: float = 30.0, every: float = 0
         if time.monotonic() >= end:
             raise AssertionError(f"still {answer!r} after {seconds:g} s")
         time.sleep(every)
-
-
-def is_blocked(waiter: Connection, onlooker: Connection) -> bool:
-    """Whether a connection waits for what another one has locked."""
-    asked = "SELECT cardinality(pg_blocking_pids(%s)) > 0"
-    return onlooker.execute(asked, (waiter.info.backend_pid,)).fetchone() == (True,)
