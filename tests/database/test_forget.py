@@ -395,23 +395,10 @@ def test_a_process_that_does_not_answer_is_named(home: Home, monkeypatch: pytest
     assert not list((home.folder / "journal").glob("*.flush"))
 
 
-def test_where_a_file_cannot_be_edited_nothing_is_forgotten(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forget_changes_both_files_or_none(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     home.provider().sync_turn(f"{CANARY} called about the delivery", OTHER, session_id="s1")
-    home.memory_file(f"{CANARY} likes tea", "Wifi is hummingbird")
     home.settle()
     home.close()
-    monkeypatch.setattr(edit_file, "LOCK_SECONDS", 0.1)
-    with (home.path / "memories" / "MEMORY.md.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        done = home.commands.call("forget", "--match", CANARY, "--execute")
-    assert (done.code, "nothing was done" in done.err) == (1, True)
-    assert len(home.stored.turns("marketing", CANARY)) == 1
-    assert [home.stored.count(table) for table in ("receipts", "forgotten")] == [0, 0]
-    assert CANARY in home.memory_text()
-    assert not (home.folder / "forgotten.bars").exists()
-
-
-def test_forget_changes_both_files_or_none(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     home.memory_file(f"{CANARY} likes tea", "Wifi is hummingbird")
     home.memory_file(f"{CANARY} is 52", target="USER.md")
     monkeypatch.setattr(edit_file, "LOCK_SECONDS", 0.1)
@@ -420,6 +407,9 @@ def test_forget_changes_both_files_or_none(home: Home, monkeypatch: pytest.Monke
         done = home.commands.call("forget", "--match", CANARY, "--execute")
     assert (done.code, "nothing was done" in done.err) == (1, True)
     assert (CANARY in home.memory_text(), CANARY in home.memory_text("USER.md")) == (True, True)
+    assert len(home.stored.turns("marketing", CANARY)) == 1
+    assert [home.stored.count(table) for table in ("receipts", "forgotten")] == [0, 0]
+    assert not (home.folder / "forgotten.bars").exists()
     assert home.commands.call("forget", "--match", CANARY, "--execute").code == 0
     assert (home.memory_text(), home.memory_text("USER.md")) == ("Wifi is hummingbird", "")
 
