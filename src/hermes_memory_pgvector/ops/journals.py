@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector.config.settings import MEBIBYTE
 from hermes_memory_pgvector.config.settings_file import data_folder
+from hermes_memory_pgvector.journal import Journal, Record, codec
+from hermes_memory_pgvector.journal.lock import told
+from hermes_memory_pgvector.journal.segment import list_directory
 from hermes_memory_pgvector.runtime import processes, refusals
+from hermes_memory_pgvector.runtime.refusals import LeftBehind
 from hermes_memory_pgvector.terminal.amounts import count, seconds
 from hermes_memory_pgvector.terminal.operation import Note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from hermes_memory_pgvector.journal import Record
     from hermes_memory_pgvector.runtime.processes import ProcessStatus
-    from hermes_memory_pgvector.runtime.refusals import LeftBehind
 
 FOLDER_NAME = "journal"
 UNNAMED = "a process that has just started"
@@ -97,8 +99,6 @@ class JournalReport:
 
 def report(home: Path, marks: Sequence[Mapping[str, int]] | None) -> JournalReport:
     """The state of all journals; without their marks in each bucket, everything on disk counts as waiting."""
-    from hermes_memory_pgvector.journal import Journal
-
     folder = folder_of(home)
     left = refusals.left(data_folder(home))
     if not folder.is_dir():
@@ -165,7 +165,6 @@ def _waits(marks: Sequence[int], start: int, payload: bytes) -> bool:
 
     The writer counts it there, too, wherever the rows of a renamed theme lie.
     """
-    from hermes_memory_pgvector.journal import codec
     from hermes_memory_pgvector.postgres.buckets import bucket_of
 
     if len(marks) == 1:
@@ -178,8 +177,6 @@ def _waits(marks: Sequence[int], start: int, payload: bytes) -> bool:
 
 
 def _is_for_newer(records: Sequence[Record]) -> bool:
-    from hermes_memory_pgvector.journal import codec
-
     try:
         for record in records:
             codec.decode(record.payload)
@@ -193,17 +190,12 @@ def _is_for_newer(records: Sequence[Record]) -> bool:
 
 def writers(home: Path) -> list[str]:
     """The names of all journals."""
-    from hermes_memory_pgvector.journal import Journal
-
     place = folder_of(home)
     return Journal(place, max_bytes=MEBIBYTE).writers() if place.is_dir() else []
 
 
 def living(home: Path) -> list[str]:
     """The journals of a home whose processes live."""
-    from hermes_memory_pgvector.journal.lock import told
-    from hermes_memory_pgvector.journal.segment import list_directory
-
     folder = folder_of(home)
     locks = sorted(list_directory(folder).locks) if folder.is_dir() else ()
     return [writer for writer in locks if told(folder, writer) is not None]

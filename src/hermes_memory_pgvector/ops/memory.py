@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from hermes_memory_pgvector.config.home import ID_NAME, home_id, homes_of
+from hermes_memory_pgvector.config.settings_file import data_folder, load
+from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.terminal.operation import column
 
 if TYPE_CHECKING:
@@ -44,15 +47,10 @@ class Memory:
     @property
     def parsed(self) -> Parsed:
         """The settings in force, with all that is wrong with them."""
-        from hermes_memory_pgvector.config.settings_file import load
-
         return load(self.home)
 
     def homes(self) -> dict[str, Path]:
         """The homes of this installation by their ids."""
-        from hermes_memory_pgvector.config.home import ID_NAME, home_id, homes_of
-        from hermes_memory_pgvector.config.settings_file import data_folder
-
         return {home_id(each): each for each in homes_of(self.home) if (data_folder(each) / ID_NAME).exists()}
 
     def named_home(self, home_id: str) -> str:
@@ -88,7 +86,6 @@ class Memory:
 
     @contextmanager
     def _transaction(self, theme: str | None, seconds: float, **limits: Any) -> Iterator[Connection]:
-        from hermes_memory_pgvector.deadline import Deadline
         from hermes_memory_pgvector.ops import known_themes
         from hermes_memory_pgvector.store import schema
 
@@ -108,7 +105,6 @@ class Memory:
 
 def memory_of(home: Path) -> Memory:
     """The memory of a home, for a command: it opens what it needs, and closes it at its end."""
-    from hermes_memory_pgvector.config.settings_file import load
     from hermes_memory_pgvector.ops import parts
 
     return Memory(home, lambda: parts.open_pool(home, load(home).settings), lambda: parts.open_engine(home))

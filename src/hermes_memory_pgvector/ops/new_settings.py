@@ -11,6 +11,8 @@ from typing import Any
 from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.config.redaction import REFERENCE
 from hermes_memory_pgvector.config.settings import DECLARATIONS, is_shown
+from hermes_memory_pgvector.embedding.configured import setting_fault
+from hermes_memory_pgvector.embedding.url import parse_endpoint
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.ops.belonging import accept_configured
 
@@ -95,9 +97,6 @@ def check(home: Path, values: Mapping[str, Any]) -> None:
 
 def _check_embedder_settings(home: Path, values: Mapping[str, Any]) -> None:
     """Refuse a value that makes the embedder's settings unusable; what was unusable before is not its fault."""
-    from hermes_memory_pgvector.embedding.configured import setting_fault
-    from hermes_memory_pgvector.embedding.url import parse_endpoint
-
     concerned = {name: value for name, value in values.items() if name.startswith("embed_")}
     # What a variable will hold is not known yet: it may be set after the setting that refers to it.
     if not concerned or any(isinstance(value, str) and "${" in value for value in concerned.values()):

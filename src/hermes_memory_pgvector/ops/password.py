@@ -6,6 +6,7 @@ libpq has looked for it before, in PGPASSWORD, in ~/.pgpass and in the service f
 from __future__ import annotations
 
 from hermes_memory_pgvector.errors import DatabaseError
+from hermes_memory_pgvector.postgres.connect_failure import NO_PASSWORD, WRONG_PASSWORD
 from hermes_memory_pgvector.terminal import ask, sink
 from hermes_memory_pgvector.terminal.render import one_line
 
@@ -18,7 +19,6 @@ def complete(dsn: str) -> str:
 
     DatabaseError with the reason when it leads nowhere.
     """
-    from hermes_memory_pgvector.postgres.connect_failure import NO_PASSWORD, WRONG_PASSWORD
     from hermes_memory_pgvector.postgres.conninfo import brief, connect_problem, user_of, with_login
 
     problem = connect_problem(dsn, CONNECT_SECONDS)

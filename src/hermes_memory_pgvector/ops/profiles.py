@@ -16,6 +16,7 @@ from hermes_memory_pgvector.config.settings import DECLARATIONS, DEFAULTS, EMBED
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.ops import belonging, new_settings
+from hermes_memory_pgvector.server.folder import has_data
 
 EMBEDDER = tuple(f"embed_{part}" for part in EMBEDDER_PARTS)
 
@@ -30,8 +31,6 @@ def join(home: Path) -> list[str]:
 
     Returns the settings that changed.
     """
-    from hermes_memory_pgvector.server.folder import has_data
-
     root, changed = root_of(home), []
     ours, theirs = load(home).settings, load(root).settings
     has_own = ours.dsn or ours.own_server or has_data(settings_file.data_folder(home))

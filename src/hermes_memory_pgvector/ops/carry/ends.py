@@ -17,6 +17,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import CareError, ConfigError, Held
 from hermes_memory_pgvector.ops import parts, password
 from hermes_memory_pgvector.ops.migration import ADMIN_VARIABLE
+from hermes_memory_pgvector.server.folder import PostgresFolder
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
@@ -54,8 +55,6 @@ class End:
     @property
     def is_there(self) -> bool:
         """Whether there is anything to connect to."""
-        from hermes_memory_pgvector.server.folder import PostgresFolder
-
         return bool(self.login) or PostgresFolder(self.folder).data.is_dir()
 
     @contextmanager

@@ -14,6 +14,7 @@ from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal import parse, progress, sink
 from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Option, Stream, aside, column, command
 from hermes_memory_pgvector.text.names import theme_name
+from hermes_memory_pgvector.text.secrets import masker_for
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.postgres.pool import Connection
@@ -37,8 +38,6 @@ def export(
     output: str | None,
 ) -> Facts | Stream:  # fmt: skip
     """Write the rows; on standard output nothing else is printed."""
-    from hermes_memory_pgvector.text.secrets import masker_for
-
     named, counts = output or STANDARD, Counter[str]()
     masker = masker_for(memory.parsed.settings.mask_secrets or True)
     # One statement reads it all: it shows the database at one moment, however long the writing takes.

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Final, Literal
 from hermes_memory_pgvector.config.home import has_profile, home_id, pseudonym_key, root_of
 from hermes_memory_pgvector.config.settings_file import data_folder, load
 from hermes_memory_pgvector.errors import ConfigError, UsageError
+from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES
 from hermes_memory_pgvector.ops import parts
 from hermes_memory_pgvector.ops.carry import file
 from hermes_memory_pgvector.ops.carry.ends import is_dsn, shown
 from hermes_memory_pgvector.ops.carry.export import named_theme
 from hermes_memory_pgvector.ops.host_past import HostPast, reading, tables
 from hermes_memory_pgvector.ops.memory import Memory, memory_of
+from hermes_memory_pgvector.runtime import refusals
+from hermes_memory_pgvector.server.folder import has_data
 from hermes_memory_pgvector.terminal import parse, progress
 from hermes_memory_pgvector.terminal.amounts import count
 from hermes_memory_pgvector.terminal.ask import confirm
@@ -145,9 +148,6 @@ def _named(home: Path, words: list[str]) -> str:
 
 def _kind(wanted: ImportSource) -> Kind:
     """What a source is; ConfigError when it is none."""
-    from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES
-    from hermes_memory_pgvector.server.folder import has_data
-
     path = wanted.path
     if is_dsn(wanted.source):
         return "database"
@@ -200,7 +200,6 @@ def _run(memory: Memory, wanted: ImportSource, kind: Kind, bar: Bar, *, execute:
     from hermes_memory_pgvector.ops import audit
     from hermes_memory_pgvector.ops.carry import sources
     from hermes_memory_pgvector.ops.carry.intake import Tally, taking_in
-    from hermes_memory_pgvector.runtime import refusals
 
     with memory.reading():
         pass

@@ -30,6 +30,7 @@ from hermes_memory_pgvector.ops import new_settings, parts, password
 from hermes_memory_pgvector.ops.carry.ends import Ends, alone, ends_of, shown
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.ops.migration import DEFAULT_ROLE
+from hermes_memory_pgvector.server.folder import restorable
 from hermes_memory_pgvector.terminal import progress
 from hermes_memory_pgvector.terminal.operation import Note, Operation, Option, Plan, command
 
@@ -341,8 +342,6 @@ def _stop(ends: Ends) -> Note:
 
 def _leave_no_dump(ends: Ends) -> None:
     """A new embedded server would start from the dump that the host's backup has made of an earlier one."""
-    from hermes_memory_pgvector.server.folder import restorable
-
     if ends.target.is_embedded and not ends.target.is_there:
         while (dump := restorable(ends.target.folder)) is not None:
             dump.rename(dump.with_suffix(f".dump-before-{int(time.time())}"))

@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import UsageError
 from hermes_memory_pgvector.ops.correct.changing import one_entry, record
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal import parse
 from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Option
-from hermes_memory_pgvector.values import TARGETS
+from hermes_memory_pgvector.text.names import theme_name
+from hermes_memory_pgvector.values import TARGETS, AddMemory, RowOrigin, Target
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.runtime.engine import Engine
-    from hermes_memory_pgvector.values import Target
 
 LOOK_SECONDS: Final = 5.0
 
@@ -34,8 +35,6 @@ class Added(Facts):
 def add(memory: Memory, *, text: str, theme: str | None, target: Target) -> Added:
     """Put a memory into a theme."""
     from hermes_memory_pgvector.ops.parts import profile_theme
-    from hermes_memory_pgvector.text.names import theme_name
-    from hermes_memory_pgvector.values import AddMemory, RowOrigin
 
     content = one_entry(memory, text)
     settings = memory.parsed.settings
@@ -58,7 +57,6 @@ def add(memory: Memory, *, text: str, theme: str | None, target: Target) -> Adde
 
 def _found(engine: Engine, theme: str, target: Target, content: str) -> tuple[str, str | None]:
     """The theme it has gone to, and its name there."""
-    from hermes_memory_pgvector.deadline import Deadline
     from hermes_memory_pgvector.store import gate, memories
 
     with engine.pool.transaction(Deadline.after(LOOK_SECONDS)) as connection:

@@ -13,19 +13,33 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_memory_pgvector.errors import CareError
+from hermes_memory_pgvector.clock import Clock
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import CareError, MemoryPluginError
+from hermes_memory_pgvector.journal import Urgency
+from hermes_memory_pgvector.mirror import edit_file
+from hermes_memory_pgvector.mirror.edit_file import Exchange, FileEdit, Standing
+from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal.operation import Note, Plan, column
-from hermes_memory_pgvector.values import MCP_HOLDER
+from hermes_memory_pgvector.text.clean import entries_of
+from hermes_memory_pgvector.text.secrets import Masker, masker_for
+from hermes_memory_pgvector.values import (
+    MCP_HOLDER,
+    AddMemory,
+    MemoryOperation,
+    Moment,
+    RemoveMemory,
+    ReplaceMemory,
+    RowOrigin,
+    Target,
+)
 
 if TYPE_CHECKING:
-    from hermes_memory_pgvector.mirror.edit_file import Exchange, Standing
     from hermes_memory_pgvector.postgres.pool import Connection
     from hermes_memory_pgvector.runtime.engine import Engine
     from hermes_memory_pgvector.store.history import Event
     from hermes_memory_pgvector.store.memory_state import Entry, State
-    from hermes_memory_pgvector.text.secrets import Masker
-    from hermes_memory_pgvector.values import MemoryOperation, Target
 
 HEARD_DAYS: Final = 30
 """A home that nobody has heard of for so long does not come back to its file."""
@@ -117,9 +131,6 @@ class Drafter:
 
     def change(self, past: Background, wanted: Iterable[Rewording]) -> None:
         """Add what these take, as far as nobody else's file is in the way."""
-        from hermes_memory_pgvector.clock import Clock
-        from hermes_memory_pgvector.values import Moment
-
         now = Clock().now()
         # It comes after everything it answers to, whatever the clocks of other machines say.
         when = Moment(now.wall_us, max(now.order_us, past.last + 1))
@@ -144,8 +155,6 @@ class Drafter:
     def _operations(
         self, each: Rewording, entry: Entry | None, in_files: set[str], past: Background, when: Any
     ) -> Iterator[MemoryOperation]:
-        from hermes_memory_pgvector.values import AddMemory, RemoveMemory, ReplaceMemory, RowOrigin
-
         common: dict[str, Any] = {"when": when, "written_by": RowOrigin.OPERATOR}
         theme, target = self.theme, each.target
         marks: dict[str, Any] = (
@@ -171,8 +180,6 @@ class Drafter:
         return {"metadata": {**kept, **self._metadata}, "untrusted": former.untrusted}
 
     def _exchange(self, found: Standing, new: str | None) -> None:
-        from hermes_memory_pgvector.mirror.edit_file import Exchange
-
         # The host takes a second copy for the same entry.
         is_there = any(each.content == new for each in self._files[found.path])
         self.exchanges.setdefault(found.path, []).append(Exchange(found, None if is_there else new))
@@ -188,9 +195,6 @@ class Drafter:
         return found
 
     def _lines(self, home: Path, target: Target) -> list[Standing]:
-        from hermes_memory_pgvector.mirror import edit_file
-        from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES
-
         path = home / "memories" / FILE_NAMES[target]
         if path not in self._files:
             self._files[path] = edit_file.standing(path, *_reading(self._memory))
@@ -198,7 +202,6 @@ class Drafter:
 
     def _away(self, entry: Entry | None, target: Target) -> list[Note]:
         """The files elsewhere in which an entry stands: whoever compares them would bring it back."""
-        from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES
         from hermes_memory_pgvector.store import history
 
         elsewhere = [home for home in (() if entry is None else entry.homes) if home not in {*self._homes, MCP_HOLDER}]
@@ -216,8 +219,6 @@ def carry_out(memory: Memory, draft: Drafter, action: str, subject: str) -> list
     Nothing is changed before the database has taken the note. Once the journal has the operations it is done, whatever
     becomes of the note.
     """
-    from hermes_memory_pgvector.errors import MemoryPluginError
-    from hermes_memory_pgvector.mirror.edit_file import FileEdit, edited
     from hermes_memory_pgvector.ops import audit
 
     edits = [FileEdit(path, exchanges, *_reading(memory)) for path, exchanges in draft.exchanges.items()]
@@ -232,7 +233,7 @@ def carry_out(memory: Memory, draft: Drafter, action: str, subject: str) -> list
                     connection, memory.actor, action, theme=draft.theme, subject=subject,
                     counts={"memories_removed": len(draft.texts("-")), "memories_restored": len(draft.texts("+"))},
                 )  # fmt: skip
-                with edited(edits):
+                with edit_file.edited(edits):
                     _append(engine, draft.operations)
                 is_done = True
         except MemoryPluginError as error:
@@ -252,22 +253,15 @@ def record(engine: Engine, operations: Sequence[MemoryOperation]) -> bool:
 
 
 def _append(engine: Engine, operations: Sequence[MemoryOperation]) -> None:
-    from hermes_memory_pgvector.deadline import Deadline
-    from hermes_memory_pgvector.journal import Urgency
-
     engine.append(list(operations), Urgency.MEMORY, Deadline.after(1.0))
 
 
 def _has_arrived(engine: Engine) -> bool:
-    from hermes_memory_pgvector.deadline import Deadline
-
     return not engine.settings.hold and engine.writer.flush(Deadline.after(STORE_SECONDS))
 
 
 def one_entry(memory: Memory, text: str) -> str:
     """A text as an entry; what would be cut or split is refused, because the operator can put it right."""
-    from hermes_memory_pgvector.text.clean import entries_of
-
     most, masker = _reading(memory)
     found = entries_of(text, most)
     if not found:
@@ -281,7 +275,5 @@ def one_entry(memory: Memory, text: str) -> str:
 
 def _reading(memory: Memory) -> tuple[int, Masker]:
     """How the entries of files are read: as they are stored."""
-    from hermes_memory_pgvector.text.secrets import masker_for
-
     settings = memory.parsed.settings
     return settings.memory_max_chars, masker_for(settings.mask_secrets)

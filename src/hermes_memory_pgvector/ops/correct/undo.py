@@ -19,11 +19,10 @@ from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal import parse
 from hermes_memory_pgvector.terminal.operation import Note, Operation, Option
 from hermes_memory_pgvector.terminal.parse import RecordName
-from hermes_memory_pgvector.values import TARGETS
+from hermes_memory_pgvector.values import TARGETS, Target
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.postgres.pool import Connection
-    from hermes_memory_pgvector.values import Target
 
 
 def undo(

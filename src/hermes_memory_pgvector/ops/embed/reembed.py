@@ -24,13 +24,13 @@ from hermes_memory_pgvector.ops import belonging, migration, parts, profiles
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal import amounts, progress
 from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Option, aside, column, command
+from hermes_memory_pgvector.values import EmbeddingModel
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
     from hermes_memory_pgvector.embedding import Embedder
     from hermes_memory_pgvector.store.models import StoredModel
     from hermes_memory_pgvector.terminal.progress import Bar
-    from hermes_memory_pgvector.values import EmbeddingModel
 
 MEASURE_SECONDS = 60.0
 EMBEDDER_SECONDS = 30.0
@@ -222,7 +222,6 @@ def _switched(
 def _models(memory: Memory, dropped: tuple[str, ...] = ()) -> VectorModels:
     from hermes_memory_pgvector.ops.embed.fill import COUNT_SECONDS, EVERY_ROW
     from hermes_memory_pgvector.store import models
-    from hermes_memory_pgvector.values import EmbeddingModel
 
     with memory.reading(seconds=COUNT_SECONDS) as connection:
         is_at_work = models.is_changing(connection)
