@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import shutil
 import tarfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from hermes_memory_pgvector.errors import ConfigError
@@ -91,16 +93,24 @@ def manifest_of(path: Path) -> Manifest:
 def extract(path: Path, folder: Path) -> Manifest:
     """Unpack an archive into an empty folder; ConfigError unless it holds what was written, and nothing else."""
     with _opened(path) as (tar, manifest):
-        tar.extractall(folder, filter="data")
-        (folder / MANIFEST).unlink()
-        found = files_in(folder)
-        for name in sorted({*found, *manifest.files}):
-            if found.get(name) != manifest.files.get(name):
-                raise ConfigError(f"{path} is damaged: {name[:80]!r} is not what was written")
-        for info in tar:
-            if info.name in found:
-                # A journal's file that was drained is read-only.
-                (folder / info.name).chmod(info.mode & 0o600 or 0o400)
+        wanted = dict(manifest.files)
+        # Python before 3.11.4, as in Debian 12, has no filters for extractall.
+        for info in iter(tar.next, None):
+            checksum, stream = wanted.pop(info.name, None), tar.extractfile(info) if info.isreg() else None
+            if checksum is None or stream is None or not _is_within(info.name):
+                raise ConfigError(f"{path} is damaged: it holds {info.name[:80]!r}, which it does not name")
+            target = folder / info.name
+            target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with target.open("x+b") as out:
+                shutil.copyfileobj(stream, out)
+                out.seek(0)
+                if hashlib.file_digest(out, "sha256").hexdigest() != checksum:
+                    raise ConfigError(f"{path} is damaged: {info.name} is not what was written")
+            # A journal's file that was drained is read-only, and its time says since when.
+            os.utime(target, (info.mtime, info.mtime))
+            target.chmod(info.mode & 0o600 or 0o400)
+        if wanted:
+            raise ConfigError(f"{path} is damaged: {min(wanted)} is missing")
         return manifest
 
 
@@ -121,6 +131,12 @@ def _opened(path: Path) -> Iterator[tuple[tarfile.TarFile, Manifest]]:
         raise ConfigError(f"{path} cannot be read ({error.strerror or type(error).__name__})") from None
     except (tarfile.TarError, EOFError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path} is not a backup of ours, or is damaged ({type(error).__name__})") from None
+
+
+def _is_within(name: str) -> bool:
+    """Whether a name stays within the folder it is unpacked to."""
+    path = PurePosixPath(name)
+    return not path.is_absolute() and ".." not in path.parts
 
 
 def _anonymous(info: tarfile.TarInfo) -> tarfile.TarInfo:
