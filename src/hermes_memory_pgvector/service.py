@@ -119,29 +119,30 @@ class _Loop:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        # Reentrant: a signal handler may wake a service while this thread wakes one.
         self._condition = threading.Condition()
         self._due: dict[Service, float] = {}
         self._running: dict[Service, threading.Thread] = {}
-        self._threads: set[threading.Thread] = set()
+        self._threads: dict[threading.Thread, threading.Event] = {}
+        """Each with what wakes it: whoever wakes a service, as hooks do, waits for no lock that a thread holds."""
 
     def add(self, service: Service, wait: float) -> None:
         with self._condition:
             self._due[service] = time.monotonic() + wait
-            self._threads = {each for each in self._threads if each.is_alive()}
+            self._threads = {thread: event for thread, event in self._threads.items() if thread.is_alive()}
             if len(self._threads) < self._wanted():
+                event = threading.Event()
                 try:
-                    self._threads.add(start_thread(self._run, self._name))
+                    self._threads[start_thread(lambda: self._run(event), self._name)] = event
                 except ThreadUnavailable:
                     if not self._threads:
                         del self._due[service]
                         raise
-            self._condition.notify_all()
+        self.look()
 
     def look(self) -> None:
-        """Look again what is due."""
-        with self._condition:
-            self._condition.notify_all()
+        """Have every thread that waits look again what is due."""
+        for event in tuple(self._threads.values()):
+            event.set()
 
     def has(self, service: Service) -> bool:
         return service in self._due and any(each.is_alive() for each in tuple(self._threads))
@@ -153,28 +154,30 @@ class _Loop:
             is_idle = self._condition.wait_for(lambda: service not in self._running, deadline.remaining())
             if is_idle:
                 self._due.pop(service, None)
-            self._condition.notify_all()
+        self.look()
         return is_idle
 
     def _wanted(self) -> int:
         """How many threads can have something to do at the same time."""
         return min(MOST_THREADS, len({each.database for each in self._due}))
 
-    def _next(self) -> Service | None:
+    def _next(self, event: threading.Event) -> Service | None:
         """The next service that is due, once there is one; None when this thread has to end."""
-        with self._condition:
-            while True:
+        while True:
+            # What comes after this is not missed.
+            event.clear()
+            with self._condition:
                 for each in [each for each in self._due if each.is_stopping and each not in self._running]:
                     del self._due[each]
                 if len(self._threads) > self._wanted():
-                    self._threads.discard(threading.current_thread())
+                    del self._threads[threading.current_thread()]
                     return None
                 service, seconds = self._soonest()
                 if service is not None and seconds <= 0:
                     service.woken_at = math.inf
                     self._running[service] = threading.current_thread()
                     return service
-                self._condition.wait(None if service is None else seconds)
+            event.wait(None if service is None else seconds)
 
     def _soonest(self) -> tuple[Service | None, float]:
         """The service to run next, and in how many seconds; None while all of them have to wait for one that runs."""
@@ -186,8 +189,8 @@ class _Loop:
         service = min(free, key=free.__getitem__, default=None)
         return service, 0.0 if service is None else free[service] - time.monotonic()
 
-    def _run(self) -> None:
-        while (service := self._next()) is not None:
+    def _run(self, event: threading.Event) -> None:
+        while (service := self._next(event)) is not None:
             try:
                 pause = service.run_once()
             except Exception as error:  # noqa: BLE001 - a service outlives whatever one run meets
@@ -197,6 +200,7 @@ class _Loop:
                 if service in self._due:
                     self._due[service] = time.monotonic() + pause
                 self._condition.notify_all()
+            self.look()
 
 
 class _Loops:
