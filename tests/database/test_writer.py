@@ -249,17 +249,6 @@ def test_the_log_and_the_dead_letters_reason_hold_no_content(
     assert not any("secret words" in reason for (reason,) in stored.rows("SELECT reason FROM dead_letters"))
 
 
-def test_the_journal_of_a_dead_process_is_adopted(make: Callable[..., Rig], stored: Stored) -> None:
-    dead = make()
-    for number in range(100):
-        dead.append(turn(number))
-    dead.close()
-    rig = make()
-    rig.writer.start()
-    wait_until(lambda: len(numbers(stored)) == 100)
-    assert numbers(stored) == list(range(100))
-
-
 def test_an_outage_is_over_only_once_something_was_stored(
     make: Callable[..., Rig], stored: Stored, database: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -39,17 +39,6 @@ def test_a_start_with_the_database_down_loses_nothing(home: AgentHome, server: F
     expect(home, 1, 2, 3)
 
 
-def test_a_stop_in_the_middle_loses_nothing(home: AgentHome, server: FaultyServer) -> None:
-    say(home, 1)
-    expect(home, 1)
-    server.stop()
-    say(home, 2)
-    outage(home)
-    say(home, 3)
-    server.start()
-    expect(home, 1, 2, 3)
-
-
 def test_after_a_restart_while_idle_the_next_write_lands(home: AgentHome, server: FaultyServer) -> None:
     say(home, 1)
     expect(home, 1)

@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_memory_pgvector.mirror.memory_file import MAX_FILE_BYTES, Change, compare, read
+from hermes_memory_pgvector.mirror.memory_file import MAX_FILE_BYTES, compare, read
 from hermes_memory_pgvector.text.clean import entries_of
 
 ENTRY = st.sampled_from([f"entry {n}" for n in range(6)])
@@ -32,20 +32,6 @@ def test_a_mark_of_the_byte_order_is_no_part_of_an_entry(tmp_path: Path) -> None
 def test_a_missing_file_is_empty_only_while_its_folder_is_there(tmp_path: Path) -> None:
     assert read(tmp_path / "MEMORY.md", 100) == []
     assert read(tmp_path / "gone" / "MEMORY.md", 100) is None
-
-
-def test_an_entry_edited_in_place_stays_in_its_theme() -> None:
-    changes = compare(["a", "b"], ["a", "b2"], {"a": ["hermes"], "b": ["marketing"]}, "hermes")
-    assert changes == [Change("marketing", "b", "b2")]
-
-
-def test_a_new_entry_belongs_to_the_profile() -> None:
-    assert compare(["a"], ["a", "n"], {"a": ["marketing"]}, "hermes") == [Change("hermes", None, "n")]
-
-
-def test_an_entry_that_is_gone_leaves_every_theme_that_held_it() -> None:
-    changes = compare(["a"], [], {"a": ["x", "y"]}, "hermes")
-    assert changes == [Change("x", "a", None), Change("y", "a", None)]
 
 
 def test_what_a_theme_has_announced_is_not_added_again() -> None:
