@@ -130,16 +130,18 @@ class Mirror:
             opened = gate.enter(connection)
             mirror_files.lock_home(connection, self._home_id)
             known = mirror_files.last_comparison(connection, self._home_id, target)
-            for former in self._inherits if not known else ():
+            seen = [] if known is None else known.digests
+            for former in self._inherits if not seen else ():
                 hand_over(connection, self._clock.now(), former, self._home_id, target, lambda each: each in entries)
-            if known is not None and written_us < known.written_us:
+            digests = [mirror_files.digest_of(entry) for entry in entries]
+            is_news = known is None or known.digests != digests
+            if known is not None and is_news and written_us < known.written_us:
                 # The file of an earlier time, as in a copy of the home: it does not know what was written since.
                 logger.warning("%s is older than it was; entries that are not in it stay stored", FILE_NAMES[target])
                 before_it = mirror_files.digest_of(f"{self._home_id} {known.written_us}").hex()[:16]
                 hand_over(
                     connection, self._clock.now(), self._home_id, before_it, target, lambda each: each not in entries
                 )
-            seen = [] if known is None else known.digests
             before, held, unwritten = self._held(connection, target, seen, entries, written_us)
             # An old file that was put back has the time at which it was written; how old the entries of a file are that
             # is compared for the first time nobody knows.
@@ -149,8 +151,7 @@ class Mirror:
             changes = [change for change in changes if change.old is None or change.old not in unwritten]
             if changes:
                 self._apply(connection, target, changes)
-            digests = [mirror_files.digest_of(entry) for entry in entries]
-            if known is None or known.digests != digests:
+            if is_news:
                 file = ComparedFile(digests, written_us)
                 mirror_files.write_file(connection, self._home_id, target, file, datetime.now(UTC))
         if changes:
