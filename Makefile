@@ -15,7 +15,7 @@ setup: ## make the virtual environment with everything the project needs
 run: ## start the embedded server and install the plugin into your hermes home
 	$(PYTHON) start.py
 
-quick: setup ## the tests that need no Postgres, in half a minute
+quick: setup ## the tests that need no Postgres, in twenty seconds
 	HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -q -n 2 -m 'not large and not slow and not postgres' tests/unit tests/property
 
 test: ## every test but the long ones, the same each time; what CI runs

@@ -126,7 +126,7 @@ function Strip({ status, lost }: { status: Status | null; lost: string }) {
   return (
     <section className={`pgv-strip pgv-strip-${shown}`} aria-label="Health">
       <p role="status" className="pgv-strip-said">
-        <strong>{lost ? "No answer" : level === "problem" ? "Something is wrong" : level === "warning" ? "Needs attention" : untrusted ? "All parts work, and some rows want a look" : "Everything works"}</strong>
+        <strong>{lost ? "No answer" : level === "problem" ? "Something is wrong" : level === "warning" ? "Needs attention" : untrusted ? "All works; some rows want a look" : "Everything works"}</strong>
         {stored ? <span>{counted(stored.memories, "memory", "memories")}, {counted(stored.turns, "turn")} in {counted(stored.theme_count, "theme")}</span> : null}
         {stored?.vectors_pending ? <span className="pgv-faint">{counted(stored.vectors_pending, "row")} waiting for a vector</span> : null}
         {stored?.dead_letters ? <span>{counted(stored.dead_letters, "record")} rejected</span> : null}

@@ -43,7 +43,7 @@ def write(fleet: Fleet, theme: str, *contents: str) -> None:
 
 def test_the_first_screen_shows_memories_conversations_and_themes(tab: Tab) -> None:
     page = tab.open()
-    expect(page.get_by_label("Health")).to_contain_text("All parts work, and some rows want a look")
+    expect(page.get_by_label("Health")).to_contain_text("All works; some rows want a look")
     page.get_by_label("Health").get_by_role("link", name="from turns that read a stranger's text").click()
     expect(page.locator(".pgv-row").first).to_contain_text("! untrusted")
     page.go_back()
@@ -210,7 +210,7 @@ def test_the_page_survives_a_database_that_goes_away_and_comes_back(tab: Tab, fl
     page.evaluate("location.hash = 'view=theme&theme=support'")
     expect(page.get_by_role("alert").first).to_contain_text("could not be read")
     fleet.proxy.mode = "pass"
-    expect(strip).to_contain_text("All parts work", timeout=20_000)
+    expect(strip).to_contain_text("All works", timeout=20_000)
     # The browser itself notes an answer that was an error; the page says it in words.
     tab.complaints[:] = [each for each in tab.complaints if "status of 503" not in each]
 
