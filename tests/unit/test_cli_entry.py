@@ -29,7 +29,7 @@ try:
     main(["--help"])
 except SystemExit:
     pass
-heavy = ("psycopg", "numpy", "wordllama", "rich", "asyncio", "http.client", "hermes_memory_pgvector.runtime.engine")
+heavy = ("psycopg", "numpy", "wordllama", "asyncio", "http.client", "hermes_memory_pgvector.runtime.engine")
 print([name for name in heavy if name in sys.modules])
 """
 

@@ -139,7 +139,7 @@ def test_progress_appears_after_a_while_with_rate_and_time_left(monkeypatch: pyt
         with live.shown("embedding", total=400, unit="row") as bar:
             bar.update(100)
             until = time.monotonic() + 10
-            while "of 400 rows" not in screen.getvalue() and time.monotonic() < until:
+            while "100 of 400 rows" not in screen.getvalue() and time.monotonic() < until:
                 threading.Event().wait(0.02)
             sink.write("a line above it")
             bar.phase("second half")

@@ -5,23 +5,22 @@ Nothing is drawn in the first second, nor where nobody watches. While a display 
 
 from __future__ import annotations
 
+import itertools
+import os
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from hermes_memory_pgvector.terminal import sink
+from hermes_memory_pgvector.terminal import render, sink
 from hermes_memory_pgvector.terminal.amounts import seconds, size
 from hermes_memory_pgvector.terminal.operation import Note
 
-if TYPE_CHECKING:
-    from rich.live import Live
-    from rich.table import Table
-
 PATIENCE_SECONDS = 1.0
-FRAMES_A_SECOND = 10
+FRAME_SECONDS = 0.1
+SIGNS = (("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "━", "─"), ("-\\|/", "#", "-"))
+"""What turns, what is done and what is not; in letters where the terminal has no others."""
 BAR_WIDTHS = (6, 24)
 STEP_NAME = 17
 BYTE = "byte"
@@ -68,62 +67,56 @@ class Bar:
         """What came of the step, for people."""
         return Note("ok", f"{self._text:<{STEP_NAME}} {', '.join(self.said)}".rstrip(), took=self.took)
 
-    def live(self) -> Live:
-        """A display of it, which is not on yet."""
-        from rich.live import Live
-        from rich.spinner import Spinner
-
-        spinner = Spinner("dots" if sink.speaks_unicode() else "line")
-        return Live(
-            get_renderable=lambda: self._drawn(spinner), console=sink.console(), refresh_per_second=FRAMES_A_SECOND,
-            transient=True, redirect_stdout=False, redirect_stderr=False,
-        )  # fmt: skip
-
-    def _drawn(self, spinner: object) -> Table:
-        from rich.progress_bar import ProgressBar
-        from rich.table import Table
-
-        least, most = BAR_WIDTHS
-        width = min(most, max(least, (sink.width() or 0) - FIGURES_WIDTH))
+    def line(self, frame: int) -> str:
+        """How far it is, as wide as the terminal."""
+        turning, filled, empty = SIGNS[0 if sink.speaks_unicode() else 1]
         if self._file is not None and self._file.exists():
             self._done = self._file.stat().st_size
-        bar = [ProgressBar(self._total, self._done, width, pulse=self._total is None)] if self._unit else []
-        text = sink.text_of([f"{self._text}: {self._phase}" if self._phase else self._text])
+        room, bar = sink.width() or render.PIPE_WIDTH, ""
+        if self._unit and self._total:
+            least, most = BAR_WIDTHS
+            width = min(most, max(least, room - FIGURES_WIDTH))
+            done = min(width, width * self._done // self._total)
+            bar = f"{filled * done}{empty * (width - done)} "
+        text = f"{self._text}: {self._phase}" if self._phase else self._text
         told = figures(self._done, self._total, self._unit, self._started)
-        line = Table.grid(padding=(0, 1))
-        for _ in range(3 + len(bar)):
-            line.add_column(no_wrap=True)
-        line.add_row(spinner, text, *bar, sink.text_of([sink.Styled(told, "faint")]))  # type: ignore[arg-type]
-        return line
+        shown = f"{turning[frame % len(turning)]} {render.one_line(text)} {bar}{told}"
+        return render.shortened(shown, room - 1)
+
+
+_display = threading.Lock()
+"""Held by the one display that a terminal has room for."""
 
 
 @contextmanager
 def shown(text: str, *, total: int | None = None, unit: str = "") -> Iterator[Bar]:
     """The progress of a task; a step of several says with `note` what came of it, another nothing afterwards."""
-    bar, lock, live = Bar(text, total, unit), threading.Lock(), None
-
-    def appear() -> None:
-        nonlocal live
-        with lock:
-            # A terminal has room for one.
-            if not timer.finished.is_set() and sink.live() is None:
-                live = bar.live()
-                sink.set_live(live)
-                live.start()
-
-    timer = threading.Timer(PATIENCE_SECONDS, appear)
-    timer.daemon = True
-    if sink.is_terminal():
-        timer.start()
+    bar, over = Bar(text, total, unit), threading.Event()
+    drawing = threading.Thread(target=_draw, args=(bar, over), daemon=True)
+    is_watched = sink.is_terminal() and os.environ.get("TERM") != "dumb"
+    if is_watched:
+        drawing.start()
     try:
         yield bar
     finally:
         bar.end()
-        timer.cancel()
-        with lock:
-            if live is not None:
-                live.stop()
-                sink.set_live(None)
+        over.set()
+        if is_watched:
+            drawing.join()
+
+
+def _draw(bar: Bar, over: threading.Event) -> None:
+    """Draw it until it is over, unless that is soon or another one is there."""
+    if over.wait(PATIENCE_SECONDS) or not _display.acquire(blocking=False):
+        return
+    try:
+        for frame in itertools.count():
+            sink.draw(bar.line(frame))
+            if over.wait(FRAME_SECONDS):
+                break
+    finally:
+        sink.draw("")
+        _display.release()
 
 
 def figures(done: float, total: float | None, unit: str, started: float) -> str:

@@ -1,35 +1,29 @@
-"""What the output goes to: a terminal with a width and perhaps colours, or a pipe that gets plain text.
-
-rich is imported only for a terminal or for colours, so that scripts do not wait for it.
-"""
+"""What the output goes to: a terminal with a width and perhaps colours, or a pipe that gets plain text."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
-from typing import IO, TYPE_CHECKING, Literal, NamedTuple
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.live import Live
-    from rich.text import Text
+import threading
+from typing import IO, Literal, NamedTuple
 
 When = Literal["auto", "always", "never"]
-Style = Literal["ok", "warning", "problem", "note", "strong", "faint", "command", "match", "name"]
+Style = Literal["ok", "warning", "problem", "note", "strong", "faint", "command"]
 
 WHENS: tuple[When, ...] = ("auto", "always", "never")
-COLOURS: dict[Style, str] = {
-    "ok": "green",
-    "warning": "yellow",
-    "problem": "bold red",
-    "note": "dim",
-    "strong": "bold",
-    "faint": "dim",
-    "command": "cyan",
-    "match": "bold yellow",
-    "name": "magenta",
+CODES: dict[Style, str] = {
+    "ok": "32",
+    "warning": "33",
+    "problem": "1;31",
+    "note": "2",
+    "strong": "1",
+    "faint": "2",
+    "command": "36",
 }
+"""What makes a terminal show them: green, yellow, bold red, dim, bold, cyan."""
+CLEARED = "\r\x1b[K"
+"""The cursor at the beginning of a line that is empty."""
 NARROWEST = 40
 """Below this width, lines are cut by the terminal rather than wrapped by us."""
 
@@ -45,14 +39,15 @@ Part = str | Styled
 
 
 class _Choice:
-    """What `--color` said, and the live display that other output must not overwrite."""
+    """What `--color` said, and whether the last line is a display that other output takes the place of."""
 
     colours: When = "auto"
     is_document: bool = False
-    live: Live | None = None
+    is_drawn: bool = False
 
 
 _choice = _Choice()
+_lock = threading.Lock()
 
 
 def use(when: When, *, is_document: bool) -> None:
@@ -100,59 +95,27 @@ def speaks_unicode(stream: IO[str] | None = None) -> bool:
 
 
 def write(*parts: Part, stream: IO[str] | None = None, end: str = "\n") -> None:
-    """Write the parts as one line, in colour where there is any; a live display stays below it."""
+    """Write the parts as one line, in colour where there is any; a display follows with its next frame."""
     out = stream or sys.stdout
-    if _choice.live is not None and is_terminal(out):
-        _choice.live.console.print(text_of(parts), end=end, soft_wrap=True)
-    elif has_colours(out):
-        console(out).print(text_of(parts), end=end, soft_wrap=True)
-    else:
-        print(plain(parts), file=out, end=end)
-    out.flush()
+    text = "".join(map(_coloured, parts)) if has_colours(out) else plain(parts)
+    with _lock:
+        is_over = _choice.is_drawn and is_terminal(out)
+        print(f"{CLEARED if is_over else ''}{text}", file=out, end=end)
+        out.flush()
+
+
+def draw(text: str) -> None:
+    """Show a line that the next one takes the place of; an empty one takes it away."""
+    with _lock:
+        _choice.is_drawn = bool(text)
+        sys.stdout.write(f"{CLEARED}{text}")
+        sys.stdout.flush()
+
+
+def _coloured(part: Part) -> str:
+    return part if isinstance(part, str) else f"\x1b[{CODES[part.style]}m{part.text}\x1b[0m"
 
 
 def plain(parts: tuple[Part, ...] | list[Part]) -> str:
     """The parts without their styles."""
     return "".join(part if isinstance(part, str) else part.text for part in parts)
-
-
-def text_of(parts: tuple[Part, ...] | list[Part]) -> Text:
-    """The parts as rich's text."""
-    from rich.text import Text
-
-    text = Text()
-    for part in parts:
-        if isinstance(part, str):
-            text.append(part)
-        else:
-            text.append(part.text, COLOURS[part.style])
-    return text
-
-
-def console(stream: IO[str] | None = None) -> Console:
-    """rich's console on a stream: no markup, no highlighting, our choice of colours."""
-    from rich.console import Console
-
-    out = stream or sys.stdout
-    colours = has_colours(out)
-    return Console(
-        file=out,
-        force_terminal=is_terminal(out) or colours,
-        no_color=not colours,
-        color_system="standard" if colours else None,
-        width=width(out),
-        markup=False,
-        highlight=False,
-        emoji=False,
-        legacy_windows=False,
-    )
-
-
-def live() -> Live | None:
-    """The display that is on."""
-    return _choice.live
-
-
-def set_live(live: Live | None) -> None:
-    """Print other lines above this display; None when it is gone."""
-    _choice.live = live
