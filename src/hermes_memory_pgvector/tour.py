@@ -19,7 +19,8 @@ from hermes_memory_pgvector.ops import migration, parts
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal import ending, progress
 from hermes_memory_pgvector.terminal.amounts import seconds
-from hermes_memory_pgvector.terminal.operation import Course, Facts, Note, Operation, Option, aside, command
+from hermes_memory_pgvector.terminal.fields import aside
+from hermes_memory_pgvector.terminal.operation import Course, Facts, Note, Operation, Option, command
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.provider import PgvectorMemoryProvider

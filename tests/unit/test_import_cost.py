@@ -13,7 +13,7 @@ print(*(name for name in sys.modules))
 PACKAGE = "hermes_memory_pgvector"
 ROOMS_OF_COMMANDS = {"carried", "command_line", "mcp", "ops", "schema", "tour", "web"}
 FOR_COMMANDS = {"server.server", "server.dump", "server.accounts", "store.browse", "store.overview"}
-LIBRARIES_OF_COMMANDS = {"ruamel", "tokenizers", "http.server"}
+LIBRARIES_OF_COMMANDS = {"ruamel", "tokenizers", "http.server", "argparse"}
 ALSO_OF_THE_PROVIDER = {"ops", "ops.parts"}
 EMBEDDERS = {"embedding.local", "embedding.remote", "embedding.http"}
 """An engine loads the one that its settings ask for."""

@@ -12,18 +12,8 @@ import pytest
 
 from hermes_memory_pgvector.errors import CareError, DatabaseUnavailable, UsageError
 from hermes_memory_pgvector.terminal import parse, program
-from hermes_memory_pgvector.terminal.operation import (
-    Note,
-    Operation,
-    Option,
-    Page,
-    Plan,
-    answer,
-    aside,
-    column,
-    command,
-    plain,
-)
+from hermes_memory_pgvector.terminal.fields import aside, column
+from hermes_memory_pgvector.terminal.operation import Note, Operation, Option, Page, Plan, answer, command, plain
 
 AT = datetime(2026, 11, 18, 9, 14, 7, 123456, tzinfo=UTC)
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from hermes_memory_pgvector.terminal import render, sink
-from hermes_memory_pgvector.terminal.operation import Facts, Note, Page, Plan, Stream, aside, body, column, command
+from hermes_memory_pgvector.terminal.fields import aside, body, column
+from hermes_memory_pgvector.terminal.operation import Facts, Note, Page, Plan, Stream, command
 
 AT = datetime(2026, 11, 18, 9, 14, 7, 123456, tzinfo=UTC)
 HOSTILE = "red \x1b[31m alert \u202egnp.exe\nsecond line"

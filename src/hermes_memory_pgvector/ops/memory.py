@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes_memory_pgvector.config.home import ID_NAME, home_id, homes_of
 from hermes_memory_pgvector.config.settings_file import data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.terminal.operation import column
+from hermes_memory_pgvector.terminal.fields import column
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Parsed

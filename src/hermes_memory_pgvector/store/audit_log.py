@@ -10,7 +10,7 @@ from datetime import datetime
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import one, run
 from hermes_memory_pgvector.terminal import amounts
-from hermes_memory_pgvector.terminal.operation import column
+from hermes_memory_pgvector.terminal.fields import column
 
 
 @dataclass(frozen=True, slots=True)

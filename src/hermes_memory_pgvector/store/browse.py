@@ -10,7 +10,7 @@ from typing import Any
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import one, run
 from hermes_memory_pgvector.terminal import amounts
-from hermes_memory_pgvector.terminal.operation import aside, column
+from hermes_memory_pgvector.terminal.fields import aside, column
 from hermes_memory_pgvector.values import EmbeddingModel, Kind, Role, Target
 
 

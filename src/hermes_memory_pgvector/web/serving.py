@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal import parse
-from hermes_memory_pgvector.terminal.operation import Operation, Option, Stream, column
+from hermes_memory_pgvector.terminal.fields import column
+from hermes_memory_pgvector.terminal.operation import Operation, Option, Stream
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.web.server import PageServer

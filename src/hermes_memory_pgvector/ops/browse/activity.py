@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal import parse
-from hermes_memory_pgvector.terminal.operation import Facts, Operation, Option, column
+from hermes_memory_pgvector.terminal.fields import column
+from hermes_memory_pgvector.terminal.operation import Facts, Operation, Option
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.store.browse import DayCount

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector.ops import journals
 from hermes_memory_pgvector.terminal import amounts
-from hermes_memory_pgvector.terminal.operation import column
+from hermes_memory_pgvector.terminal.fields import column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector.terminal import amounts
-from hermes_memory_pgvector.terminal.operation import column
+from hermes_memory_pgvector.terminal.fields import column
 from hermes_memory_pgvector.values import Kind
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from hermes_memory_pgvector.errors import CareError
 from hermes_memory_pgvector.ops.browse.shapes import FILES, EventRow, event_of
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal import amounts, parse
-from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Option, aside, body, column, command
+from hermes_memory_pgvector.terminal.fields import aside, body, column
+from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Option, command
 from hermes_memory_pgvector.terminal.parse import RecordName
 from hermes_memory_pgvector.values import MCP_HOLDER
 

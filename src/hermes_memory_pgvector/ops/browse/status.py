@@ -11,7 +11,8 @@ from hermes_memory_pgvector.errors import Held, MemoryPluginError
 from hermes_memory_pgvector.ops.browse.processes import ProcessLine, of_file, of_row
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal import amounts, parse
-from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Option, aside, column, command
+from hermes_memory_pgvector.terminal.fields import aside, column
+from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Option, command
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings

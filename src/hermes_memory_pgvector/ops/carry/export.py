@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, LiteralString
 from hermes_memory_pgvector.ops.carry.file import FORMAT, HEADER, STANDARD, writing
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal import parse, progress, sink
-from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Option, Stream, aside, column, command
+from hermes_memory_pgvector.terminal.fields import aside, column
+from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Option, Stream, command
 from hermes_memory_pgvector.text.names import theme_name
 from hermes_memory_pgvector.text.secrets import masker_for
 

@@ -24,7 +24,8 @@ from hermes_memory_pgvector.server.folder import has_data
 from hermes_memory_pgvector.terminal import parse, progress
 from hermes_memory_pgvector.terminal.amounts import count
 from hermes_memory_pgvector.terminal.ask import confirm
-from hermes_memory_pgvector.terminal.operation import Note, Operation, Option, Plan, column, command
+from hermes_memory_pgvector.terminal.fields import column
+from hermes_memory_pgvector.terminal.operation import Note, Operation, Option, Plan, command
 from hermes_memory_pgvector.terminal.progress import Bar
 from hermes_memory_pgvector.values import is_private_theme
 

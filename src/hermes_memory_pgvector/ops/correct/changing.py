@@ -21,7 +21,8 @@ from hermes_memory_pgvector.mirror import edit_file
 from hermes_memory_pgvector.mirror.edit_file import Exchange, FileEdit, Standing
 from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES
 from hermes_memory_pgvector.ops.memory import Memory
-from hermes_memory_pgvector.terminal.operation import Note, Plan, column
+from hermes_memory_pgvector.terminal.fields import column
+from hermes_memory_pgvector.terminal.operation import Note, Plan
 from hermes_memory_pgvector.text.clean import entries_of
 from hermes_memory_pgvector.text.secrets import Masker, masker_for
 from hermes_memory_pgvector.values import (

@@ -23,7 +23,8 @@ from hermes_memory_pgvector.errors import CareError, ConfigError, SchemaError, U
 from hermes_memory_pgvector.ops import belonging, migration, parts, profiles
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal import amounts, progress
-from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Option, aside, column, command
+from hermes_memory_pgvector.terminal.fields import aside, column
+from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Option, command
 from hermes_memory_pgvector.values import EmbeddingModel
 
 if TYPE_CHECKING:

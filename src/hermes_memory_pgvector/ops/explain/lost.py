@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from hermes_memory_pgvector.errors import CareError
 from hermes_memory_pgvector.ops.memory import Memory
-from hermes_memory_pgvector.terminal.operation import Facts, Note, aside, column, command
+from hermes_memory_pgvector.terminal.fields import aside, column
+from hermes_memory_pgvector.terminal.operation import Facts, Note, command
 from hermes_memory_pgvector.terminal.parse import RecordName
 from hermes_memory_pgvector.text.names import theme_name
 from hermes_memory_pgvector.values import Kind, Question

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from hermes_memory_pgvector.errors import MemoryPluginError, UsageError
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal import amounts, parse
-from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Option, aside, column, command
+from hermes_memory_pgvector.terminal.fields import aside, column
+from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Option, command
 from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:

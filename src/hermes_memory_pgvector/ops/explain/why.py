@@ -12,7 +12,8 @@ from hermes_memory_pgvector.ops.explain import lost
 from hermes_memory_pgvector.ops.explain.recall import KINDS, HitLine, asked, line_of, require
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal import parse
-from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Option, aside, column
+from hermes_memory_pgvector.terminal.fields import aside, column
+from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Option
 from hermes_memory_pgvector.terminal.parse import RecordName
 from hermes_memory_pgvector.text.names import theme_name
 

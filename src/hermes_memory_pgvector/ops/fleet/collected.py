@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final
 
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.terminal.operation import column
+from hermes_memory_pgvector.terminal.fields import column
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 REQUEST_SECONDS: Final = 10.0

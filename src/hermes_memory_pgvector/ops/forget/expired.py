@@ -12,7 +12,8 @@ from hermes_memory_pgvector.postgres.buckets import within
 from hermes_memory_pgvector.runtime.sweep import sweep_once
 from hermes_memory_pgvector.store import expiry
 from hermes_memory_pgvector.store.expiry import Rules
-from hermes_memory_pgvector.terminal.operation import Plan, column
+from hermes_memory_pgvector.terminal.fields import column
+from hermes_memory_pgvector.terminal.operation import Plan
 
 
 @dataclass(frozen=True, slots=True)

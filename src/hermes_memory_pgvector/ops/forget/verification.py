@@ -28,7 +28,8 @@ from hermes_memory_pgvector.postgres.statements import run
 from hermes_memory_pgvector.server.folder import PostgresFolder
 from hermes_memory_pgvector.store import gate, marks, receipts
 from hermes_memory_pgvector.store.gate import Gate
-from hermes_memory_pgvector.terminal.operation import WORK_REMAINS, Facts, Note, column
+from hermes_memory_pgvector.terminal.fields import column
+from hermes_memory_pgvector.terminal.operation import WORK_REMAINS, Facts, Note
 from hermes_memory_pgvector.values import WriteItem
 
 SECONDS: Final = 3600.0

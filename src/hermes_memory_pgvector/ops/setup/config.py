@@ -20,7 +20,8 @@ from hermes_memory_pgvector.config.settings_file import (
 from hermes_memory_pgvector.errors import ConfigError, DatabaseError, EmbeddingUnavailable, UsageError
 from hermes_memory_pgvector.ops import new_settings, parts, password
 from hermes_memory_pgvector.ops.memory import Memory
-from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Option, Raw, aside, column, command
+from hermes_memory_pgvector.terminal.fields import aside, column
+from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Option, Raw, command
 from hermes_memory_pgvector.terminal.program import did_you_mean
 
 EMPTY: Final = {"dsn": "(the embedded server)", "embed_url": "(the local model)", "allowed_themes": "(any)"}

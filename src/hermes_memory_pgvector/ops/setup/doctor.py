@@ -11,7 +11,8 @@ from hermes_memory_pgvector.ops.setup import checks
 from hermes_memory_pgvector.ops.setup.checks import Finding
 from hermes_memory_pgvector.terminal import progress
 from hermes_memory_pgvector.terminal.amounts import count
-from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Option, Raw, aside
+from hermes_memory_pgvector.terminal.fields import aside
+from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Option, Raw
 
 NAME_WIDTH: Final = 14
 

@@ -11,7 +11,8 @@ from hermes_memory_pgvector.errors import UsageError
 from hermes_memory_pgvector.ops import migration
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.terminal import amounts, parse, progress
-from hermes_memory_pgvector.terminal.operation import WORK_REMAINS, Facts, Note, Operation, Option, Raw, aside
+from hermes_memory_pgvector.terminal.fields import aside
+from hermes_memory_pgvector.terminal.operation import WORK_REMAINS, Facts, Note, Operation, Option, Raw
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings

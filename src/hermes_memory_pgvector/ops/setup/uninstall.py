@@ -36,7 +36,8 @@ from hermes_memory_pgvector.ops import parts
 from hermes_memory_pgvector.ops.memory import Memory, memory_of
 from hermes_memory_pgvector.ops.setup import host_python, plugin_folder
 from hermes_memory_pgvector.terminal.amounts import size
-from hermes_memory_pgvector.terminal.operation import Note, Operation, Option, Plan, column
+from hermes_memory_pgvector.terminal.fields import column
+from hermes_memory_pgvector.terminal.operation import Note, Operation, Option, Plan
 
 STOP_SECONDS = 60.0
 

@@ -21,16 +21,8 @@ from hermes_memory_pgvector.ops.setup.checks import Finding, examine
 from hermes_memory_pgvector.ops.setup.host_python import HostPython
 from hermes_memory_pgvector.terminal import progress, sink
 from hermes_memory_pgvector.terminal.ask import confirm
-from hermes_memory_pgvector.terminal.operation import (
-    WORK_REMAINS,
-    Course,
-    Facts,
-    Note,
-    Operation,
-    Option,
-    aside,
-    command,
-)
+from hermes_memory_pgvector.terminal.fields import aside
+from hermes_memory_pgvector.terminal.operation import WORK_REMAINS, Course, Facts, Note, Operation, Option, command
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
