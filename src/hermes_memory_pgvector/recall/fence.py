@@ -7,9 +7,10 @@ import unicodedata
 
 from hermes_memory_pgvector.text.folding import alike, latin
 
-_OPENING = re.compile("[<\uff1c\ufe64\\[\uff3b]")
+# As text: made into patterns when a text is recalled, not when the package is loaded.
+_OPENING = "[<\uff1c\ufe64\\[\uff3b]"
 """The signs that a fence or the host's note can start with, in any width."""
-_FENCE = re.compile(
+_FENCE = (
     r"(?=</*memory-*context|\[systemnote|<\|[^|<>]{1,40}\|>|<</*sys>>|</s>|</*(?:start|end)_of_turn>"
     r"|\[/*(?:inst|assistant|system(?:message|prompt|reminder)?)\]"
     # What begins so is a role, whatever follows; other names only as a whole.
@@ -18,10 +19,10 @@ _FENCE = re.compile(
 )
 """The host's fence and its note, and what marks a change of role in a prompt, as `_visible` reduces them;
 also one that stands in another."""
-_END = re.compile(r"[^a-z0-9-]|[\w:.-]{1,40}=")
+_END = r"[^a-z0-9-]|[\w:.-]{1,40}="
 """What shows that a tag's name is at its end, beside a blank."""
 _MUFFLED = {"<": "‹", "[": "("}
-_CONTROL = re.compile(
+_CONTROL = (
     r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"
     r"\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e01ef]"
 )
@@ -35,13 +36,13 @@ def harmless(text: str) -> str:
 
     A model ignores invisible characters, spaces, width and case; so does the comparison here.
     """
-    text = _CONTROL.sub("", text)
-    if _OPENING.search(text) is None:
+    text = re.sub(_CONTROL, "", text)
+    if re.search(_OPENING, text) is None:
         return text
     visible, positions = _visible(text)
     found = {
         positions[match.start()]: _MUFFLED[visible[match.start()]]
-        for match in _FENCE.finditer(visible)
+        for match in re.finditer(_FENCE, visible)
         if match["tag"] is None or _ends_there(visible, positions, match.end("tag"))
     }
     if not found:
@@ -52,7 +53,9 @@ def harmless(text: str) -> str:
 def _ends_there(visible: str, positions: list[int], place: int) -> bool:
     """Whether a tag's name ends at a place: at its bracket, at an attribute, at a blank, or with the text."""
     return (
-        place == len(visible) or positions[place] > positions[place - 1] + 1 or _END.match(visible, place) is not None
+        place == len(visible)
+        or positions[place] > positions[place - 1] + 1
+        or re.compile(_END).match(visible, place) is not None
     )
 
 

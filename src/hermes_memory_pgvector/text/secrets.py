@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -23,8 +22,7 @@ KEY_IN_METADATA = "redacted"
 """Where a row's metadata counts what was masked in it, by kind."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """One kind of secret: what a text must hold for it to be looked for, and what it looks like.
 
     Where the pattern has a group with a name, only that part is masked.
@@ -44,15 +42,15 @@ class Rule:
     """Whether it never goes beyond a line; only lines with a hint are searched then."""
 
 
-@dataclass(frozen=True, slots=True)
-class Masked:
+class Masked(NamedTuple):
     """A text without its secrets, and how many of each kind there were."""
 
     text: str
     counts: Mapping[str, int]
 
 
-_LONG_WORD = re.compile(r"[A-Za-z0-9_-]{16}")
+# As text, like all below: made into patterns when a text is looked at, not when the package is loaded.
+_LONG_WORD = r"[A-Za-z0-9_-]{16}"
 """Every token has one, and most texts do not."""
 BEFORE_CHARS = 200
 """How far back in a line something is looked for that makes a secret of what follows."""
@@ -133,21 +131,21 @@ _STANDS_FOR = frozenset(
     str bytes int bool self this config settings environ getenv input prompt stdin not-needed none-needed not_needed
     unused ignored empty ollama lm-studio include same-origin omit""".split()  # noqa: SIM905
 )
-_SAME_SIGN = re.compile(r"([^A-Za-z0-9])\1*+|[xX*.]++|(.)\2{3,}+")
-_IN_CODE = re.compile(
+_SAME_SIGN = r"([^A-Za-z0-9])\1*+|[xX*.]++|(.)\2{3,}+"
+_IN_CODE = (
     # A name in code, a call, a field; a template, a format, an escape of a pattern; something in brackets as a whole.
     r"^[$@&]\w+\)?$|^[$@]?\{|^[$@]\(|^\((?!.*\)$)|^[A-Za-z_$][\w.$]*+[(\[{](?:.*[)\]}([{][\w.()\[\]]*+)?[,;:]?$"
     r"|^<.*>$|^\[.*\]$|[${]\{|\{\w*\}|^%[s(]|%\(\w|\\(?:[wdsDSbB](?![A-Za-z0-9])|[.+*?(){}|^$\[\]])|^[A-Za-z]:\\|<\w+>"
     r"|^(?:os|process|self|settings|config|secrets|args|options|env)\."
 )
-_PATH = re.compile(r"[~.]{0,2}/[\w.@+/-]*")
-_EXAMPLE = re.compile(
+_PATH = r"[~.]{0,2}/[\w.@+/-]*"
+_EXAMPLE = (
     r"(?i)^(?:your|my|the|some|an?|insert|enter|put|replace)[-_ ]\w\w|example|placeholder|[-_]here$|change.?me|^<|xxxx"
 )
 
 SHORTENED_CHARS = 12
 """The most that is shown of a secret that was cut short on purpose."""
-_REFERENCE = re.compile(r"(?i)[a-z+]+://[^:@\s]+$|arn:|projects/|kv/|secrets?/|!\w")
+_REFERENCE = r"(?i)[a-z+]+://[^:@\s]+$|arn:|projects/|kv/|secrets?/|!\w"
 """Where a secret is kept: an address without a password, a path of a vault or of a cloud's secret manager."""
 
 
@@ -156,11 +154,11 @@ def _stands_for_a_secret(value: str) -> bool:
     bare = _bare(value)
     return (
         bare.lower() in _STANDS_FOR
-        or _SAME_SIGN.fullmatch(bare) is not None
-        or _IN_CODE.search(bare) is not None
-        or _PATH.fullmatch(bare) is not None
-        or _EXAMPLE.search(bare) is not None
-        or _REFERENCE.match(bare) is not None
+        or re.fullmatch(_SAME_SIGN, bare) is not None
+        or re.search(_IN_CODE, bare) is not None
+        or re.fullmatch(_PATH, bare) is not None
+        or re.search(_EXAMPLE, bare) is not None
+        or re.match(_REFERENCE, bare) is not None
         # The name of a constant, such as a kind of token.
         or (bare.isalpha() and bare.isupper())
         or (value.endswith(("...", "…")) and len(bare) < SHORTENED_CHARS)
@@ -435,7 +433,7 @@ class Masker:
 def _without(text: str, read: Callable[[str], Undressed], choice: tuple[RuleSet, RuleSet], counts: Counter[str]) -> str:
     """The text with what some rules find in one way to read it masked."""
     seen = read(text)
-    rules = choice[0 if _LONG_WORD.search(seen.text) else 1]
+    rules = choice[0 if re.search(_LONG_WORD, seen.text) else 1]
     lowered = seen.text.lower()
     present = {hint for hint in rules.hints if hint in lowered}
     for rule in rules.rules:
