@@ -27,7 +27,7 @@ from hermes_memory_pgvector.server.server import SETTINGS, ConnectionInfo, Embed
 from testing.agent import PLAIN, AgentHome
 from testing.command import Commands
 from testing.journals import leave_in_journal
-from testing.postgres import FAST, new_database
+from testing.postgres import FAST, new_database, spoil
 from testing.stored import Stored
 from testing.unchanged import nothing_changes
 from testing.waiting import wait_until
@@ -303,15 +303,6 @@ def test_a_postgres_of_ones_own_of_any_version_comes_back_here_or_there(
         assert other.call("backup", "restore", str(file), "--execute").code == 0
         assert len(Stored(empty.owner_dsn).turns("hermes")) == 5
         assert "A memory of hermes." in other.call("recall", "memory of hermes", "--theme", "hermes").out
-
-
-def spoil(owner: psycopg.Connection) -> None:
-    """What a dump with everything could not be restored with elsewhere: roles, rights, large objects of others."""
-    owner.execute("SELECT lo_from_bytea(0, 'x')")
-    name = f"guest_of_{owner.info.dbname}"
-    owner.execute(f'CREATE ROLE "{name}"'.encode())
-    owner.execute(f'GRANT SELECT ON conversations TO "{name}"'.encode())
-    owner.execute(f'ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO "{name}"'.encode())
 
 
 def test_roles_rights_and_large_objects_do_not_break_a_backup(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from hermes_memory_pgvector.clock import Clock
@@ -19,6 +20,7 @@ from hermes_memory_pgvector.values import AddTurn
 from testing.cases import some_of
 from testing.hermes_home import BareHome
 from testing.llm_server import Say, ScriptedLLM
+from testing.postgres import spoil
 
 QUESTION = "At which gate does the night ferry to the outer islands depart on Sundays?"
 ANSWER = "The night ferry to the outer islands departs from gate seven on Sundays."
@@ -151,6 +153,10 @@ def test_every_home_has_its_memory_after_backup_and_import(cloned: BareHome, tmp
     when = Clock().now()
     journal.append(codec.encode([AddTurn("hermes", "s1", "user", waiting, 1, when, True)]), Urgency.TURN)
     journal.close(Deadline.after(5))
+    with psycopg.connect(
+        EmbeddedPostgres(cloned.path / "pgvector").ensure_running(Deadline.after(60)).owner_dsn
+    ) as owner:
+        spoil(owner)
     done = cloned.run("backup", "-o", str(tmp_path / "home.zip"))
     assert done.code == 0, done
     assert "Backup complete" in done.out

@@ -10,6 +10,7 @@ import contextlib
 import errno
 import logging
 import os
+import re
 import shutil
 import signal
 import tempfile
@@ -19,6 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+import psycopg
 from psycopg import pq
 from psycopg.conninfo import make_conninfo
 
@@ -43,6 +45,7 @@ logger = logging.getLogger(__name__)
 
 OWNER_ROLE = "hermes_owner"
 RUNTIME_ROLE = "hermes"
+OF_OUR_ROLE = re.compile(rf'(?:GRANT|REVOKE) [^";]+ (?:TO|FROM) (?:{RUNTIME_ROLE}|PUBLIC);')
 DATABASE = "hermes_memory"
 RESTORE_SECONDS = 24 * 3600.0
 PLAIN = ("--no-owner", "--no-publications", "--no-subscriptions")
@@ -281,11 +284,15 @@ class EmbeddedPostgres:
                 command = [program, *whole, *PLAIN, "--no-privileges", f"--dbname={dsn}", str(dump)]
                 outcome = run_program(command, me, deadline)
                 if outcome.returncode == 0:
-                    # Rights come afterwards, each by itself: those of roles that are not here are left out.
+                    # Rights come afterwards, and only those of our role: the others are not here, and a statement
+                    # that names them takes along the rest of its entry.
                     listed = run_program([program, "--list", str(dump)], me, deadline).output.splitlines()
                     rights = sockets / "rights"
                     rights.write_text("\n".join(line for line in listed if " ACL " in line), encoding="utf-8")
-                    run_program([program, f"--use-list={rights}", f"--dbname={dsn}", str(dump)], me, deadline)
+                    script = run_program([program, f"--use-list={rights}", "--file=-", str(dump)], me, deadline).output
+                    with psycopg.connect(dsn) as owner:
+                        for line in filter(OF_OUR_ROLE.fullmatch, script.splitlines()):
+                            owner.execute(line.encode())
             finally:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(running.pid, signal.SIGINT)
