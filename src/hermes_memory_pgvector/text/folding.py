@@ -69,6 +69,7 @@ _FOREIGN, _LATIN = "авекмнорстухіјѕԁһӏԛԝαβεζηικμνο
 _LOOK_ALIKE = str.maketrans(_FOREIGN + _FOREIGN.upper(), _LATIN + _LATIN.upper())
 _MICRO = re.compile("μ(?=[A-Za-z])")
 """As a small letter it looks like a u, whatever its capital looks like: 10 μs are not 10 ms."""
+_LOOKS_LATIN = re.compile(f"[{_FOREIGN}{_FOREIGN.upper()}]")
 _MIXED_WORD = re.compile(rf"\b(?=\w*[A-Za-z])(?=\w*[{_FOREIGN}{_FOREIGN.upper()}])\w+")
 _SIGNS = str.maketrans("‘’‚‛ʼ′“”„‟″‐‑‒–—―−ı", "'" * 6 + '"' * 5 + "-" * 7 + "i")
 """Quotes and dashes of printed texts, and letters of one language, as they are typed elsewhere."""
@@ -107,9 +108,9 @@ def readings(text: str) -> Iterator[str]:
 
 def latin(text: str) -> str:
     """A text of the same length: letters of other widths as usual ones, and in a Latin word those that look Latin."""
-    if text.isascii():
-        return text
-    usual = _MIXED_WORD.sub(_in_latin, text.translate(_NARROW))
+    # Most texts are sooner seen to need neither.
+    usual = text if unicodedata.is_normalized("NFKC", text) else text.translate(_NARROW)
+    usual = _MIXED_WORD.sub(_in_latin, usual) if _LOOKS_LATIN.search(usual) else usual
     return text if usual == text else usual
 
 
