@@ -347,6 +347,7 @@ def test_an_embedder_that_goes_away_is_waited_for(fleet: Fleet) -> None:
     fleet.new.fail_after = None
     done = fleet.commands.finish(changing)
     assert done.code == 0, done.everything
+    assert done.err.count(" waits: ") == 1, "whoever runs it without a terminal is told why nothing happens"
     assert fleet.missing(2) == 0
 
 

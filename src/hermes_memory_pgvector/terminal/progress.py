@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -34,7 +35,7 @@ class Bar:
 
     def __init__(self, text: str, total: int | None = None, unit: str = "") -> None:
         self._text, self._unit = text, unit
-        self._total, self._done, self._phase = total, 0, ""
+        self._total, self._done, self._phase, self._waits = total, 0, "", ""
         self._file: Path | None = None
         self._began = self._started = time.monotonic()
         self.said: list[str] = []
@@ -52,6 +53,16 @@ class Bar:
     def phase(self, text: str) -> None:
         """What the task is doing now."""
         self._phase = text
+
+    def waits_for(self, reason: str) -> None:
+        """The task cannot go on for now; where no display shows it, a line says so, once."""
+        if not self._waits and not sink.is_terminal():
+            sink.write(f"{self._text} waits: {reason}", stream=sys.stderr)
+        self._waits = f"waits: {reason}"
+
+    def goes_on(self) -> None:
+        """The task has nothing to wait for any more."""
+        self._waits = ""
 
     def part(self, text: str, *, total: int | None = None, unit: str = "", file: Path | None = None) -> None:
         """A part of the task begins, which is counted for itself; the size of a `file` that it writes says how far."""
@@ -78,7 +89,8 @@ class Bar:
             width = min(most, max(least, room - FIGURES_WIDTH))
             done = min(width, width * self._done // self._total)
             bar = f"{filled * done}{empty * (width - done)} "
-        text = f"{self._text}: {self._phase}" if self._phase else self._text
+        phase = self._waits or self._phase
+        text = f"{self._text}: {phase}" if phase else self._text
         told = figures(self._done, self._total, self._unit, self._started)
         shown = f"{turning[frame % len(turning)]} {render.one_line(text)} {bar}{told}"
         return render.shortened(shown, room - 1)

@@ -155,13 +155,16 @@ class Fill:
         pause, wait = FIRST_PAUSE_SECONDS, Deadline.after(MOST_WAIT_SECONDS)
         while True:
             try:
-                return work(*args, **kwargs)
+                done = work(*args, **kwargs)
             except (EmbeddingUnavailable, DatabaseUnavailable) as error:
                 if wait.is_over:
                     raise type(error)(GIVEN_UP.format(minutes=MOST_WAIT_SECONDS / 60, reason=error)) from None
-                self.bar.phase(f"waiting: {error}")
+                self.bar.waits_for(str(error))
                 time.sleep(pause)
                 pause = min(MOST_PAUSE_SECONDS, 2 * pause)
+            else:
+                self.bar.goes_on()
+                return done
 
 
 def _theme_of(made: Made) -> str:
