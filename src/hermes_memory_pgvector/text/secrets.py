@@ -68,7 +68,8 @@ _KINDS = (
     ("gitlab-token", "glpat- gldt- glrt- glcbt- glptt-", r"gl(?:pat|dt|rt|cbt|ptt)-[A-Za-z0-9_-]{20,}+"),
     ("slack-token", "xox xapp-", r"xox[abeoprs]-[A-Za-z0-9-]{11,}+|xapp-\d-[A-Za-z0-9-]{10,}+"),
     ("discord-token", "discord bot token", r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}+"),
-    ("telegram-token", ":aa", r"\d{8,10}:AA[A-Za-z0-9_-]{32,34}"),
+    # In the addresses that a bot asks, and that logs tell, it stands right behind "bot".
+    ("telegram-token", ":aa", r"(?:bot)?\d{8,10}:AA[A-Za-z0-9_-]{32,34}"),
     ("stripe-key", "_live_ _test_ whsec_", r"[srp]k_(?:live|test)_[A-Za-z0-9]{16,}+|whsec_[A-Za-z0-9]{24,}+"),
     ("anthropic-key", "sk-ant-", r"sk-ant-[A-Za-z0-9_-]{20,}+"),
     ("openai-key", "sk-", r"sk-(?=[A-Za-z_-]*+\d)(?:[a-z0-9]{1,40}-){0,6}[A-Za-z0-9_]{20,}+"),
@@ -341,6 +342,17 @@ _CONTEXTS = (
         r"\s-p(?!\d{1,5}(?:[:/\s]|$))(?P<secret>[^\s\"'-](?:[^\s\"']|[\"'](?=\w)){3,1024}+)",
         _stands_for_a_secret,
         before=r"(?:mysql|mariadb)\w{0,9}\b.{0,80}$",
+    ),
+    # A statement of SQL that makes a login, or a sentence like it: with password '…', identified by '…'.
+    Rule(
+        PASSWORD,
+        ("password", "identified"),
+        (
+            r"(?i)\b(?:(?:user|role|with)\s{1,8}+(?:\w{1,63}+\s{1,8}+){0,6}?password"
+            r"|identified\s{1,8}+(?:with\s{1,8}+\S{1,64}+\s{1,8}+)?by)"
+            r"\s{1,8}+E?'(?P<secret>[^'\n]{4,1024}+)'"
+        ),
+        _stands_for_a_secret,
     ),
     # A line of a .netrc file.
     Rule(
