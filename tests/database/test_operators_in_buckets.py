@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -15,6 +15,7 @@ from psycopg.conninfo import make_conninfo
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.mirror import mirror
+from hermes_memory_pgvector.ops.setup import demonstration
 from hermes_memory_pgvector.postgres import buckets
 from hermes_memory_pgvector.postgres.buckets import bucket_of
 from hermes_memory_pgvector.postgres.pool import Pool
@@ -26,7 +27,8 @@ from hermes_memory_pgvector.server.server import RUNTIME_ROLE
 from hermes_memory_pgvector.store import hidden
 from hermes_memory_pgvector.store.expiry import Rules
 from hermes_memory_pgvector.store.hidden import Key
-from hermes_memory_pgvector.values import Kind
+from hermes_memory_pgvector.terminal.operation import Note
+from hermes_memory_pgvector.values import BENCH_THEME, Kind
 from testing.command import Commands
 from testing.postgres import Database
 from testing.stored import Stored
@@ -207,3 +209,17 @@ def test_a_backup_of_several_buckets_comes_back_in_as_many(
     stored = Stored(empty_database.owner_dsn)
     assert [stored.count(f"hermes_0{bucket}.conversations") for bucket in range(BUCKETS)] == [2] * BUCKETS
     assert CANARY in there.call("recall", f"{CANARY} likes {THEMES[2]}", "--theme", THEMES[2]).out
+
+
+def test_up_shows_its_test_memory_and_leaves_nothing_of_it(home: Home) -> None:
+    assert "grandmother" in run_to_its_end(demonstration.show(home.path))
+    assert home.stored.turns(BENCH_THEME) == []
+
+
+def run_to_its_end(shown: Generator[Note, None, str]) -> str:
+    """What it says last of all."""
+    while True:
+        try:
+            next(shown)
+        except StopIteration as end:
+            return str(end.value)

@@ -82,7 +82,7 @@ def _search(engine: Engine) -> str:
 def _delete(engine: Engine, session: str) -> None:
     from hermes_memory_pgvector.store import turns
 
-    with engine.pool.transaction(Deadline.after(STORE_SECONDS)) as connection:
+    with engine.pool.transaction(Deadline.after(STORE_SECONDS), theme=BENCH_THEME) as connection:
         turns.drop(connection, BENCH_THEME, session, [turn_digest(role, content) for role, content in SAID])
     # A drained file is kept for a while, and would bring the turns to the database that the home uses next.
     engine.journal.seal(Deadline.after(STORE_SECONDS))
