@@ -105,6 +105,18 @@ def test_a_missing_folder_says_nothing(agent_home: AgentHome) -> None:
     assert rows(agent_home) == {"Wifi is hummingbird": ["hermes"]}
 
 
+def test_a_linked_file_whose_disk_is_away_says_nothing(agent_home: AgentHome, tmp_path: Path) -> None:
+    agent_home.write_memories("Wifi is hummingbird")
+    file, share = agent_home.path / "memories" / "MEMORY.md", tmp_path / "share"
+    share.mkdir()
+    file.rename(share / "MEMORY.md")
+    file.symlink_to(share / "MEMORY.md")
+    agent_home.provider()
+    assert rows(agent_home)
+    share.rename(tmp_path / "away")
+    assert rows(agent_home) == {"Wifi is hummingbird": ["hermes"]}
+
+
 def test_rows_of_other_homes_are_not_touched(agent_home: AgentHome, database: Database, tmp_path: Path) -> None:
     second = AgentHome.create(tmp_path / "second", database)
     for home in (agent_home, second):

@@ -34,6 +34,24 @@ def test_a_missing_file_is_empty_only_while_its_folder_is_there(tmp_path: Path) 
     assert read(tmp_path / "gone" / "MEMORY.md", 100) is None
 
 
+def test_a_link_to_a_disk_that_is_away_says_nothing(tmp_path: Path) -> None:
+    share, file = tmp_path / "share", tmp_path / "MEMORY.md"
+    share.mkdir()
+    (share / "MEMORY.md").write_text("one", encoding="utf-8")
+    file.symlink_to(share / "MEMORY.md")
+    assert read(file, 100) == ["one"]
+    share.rename(tmp_path / "away")
+    assert read(file, 100) is None
+
+
+def test_a_file_in_another_encoding_says_nothing(tmp_path: Path) -> None:
+    """The Windows editor calls it Unicode; read as UTF-8 it would be one entry in place of two."""
+    for encoding in ("utf-16", "utf-16-be", "utf-32"):
+        mark = "\ufeff" if encoding == "utf-16-be" else ""
+        (tmp_path / "MEMORY.md").write_bytes(f"{mark}one\n§\ntwo".encode(encoding))
+        assert read(tmp_path / "MEMORY.md", 100) is None
+
+
 def test_what_a_theme_has_announced_is_not_added_again() -> None:
     assert compare([], ["n"], {"n": ["marketing"]}, "hermes") == []
 

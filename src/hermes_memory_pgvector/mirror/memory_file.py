@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import os
 import stat
@@ -50,8 +51,9 @@ def read(path: Path, max_chars: int, masker: Masker = NOTHING) -> list[str] | No
     try:
         data = _content(path)
     except FileNotFoundError:
-        # A missing file is an emptied memory only while its folder is there; a missing folder says nothing.
-        return [] if os.access(path.parent, os.R_OK | os.X_OK) else None
+        # A missing file is an emptied memory only while its folder is there; a missing folder says nothing, and neither
+        # does a symbolic link to what is away, as a disk that is not mounted.
+        return [] if os.access(path.parent, os.R_OK | os.X_OK) and not path.is_symlink() else None
     except OSError:
         return None
     if data is None:
@@ -69,7 +71,11 @@ def emptied_at(path: Path) -> float | None:
 
 
 def _content(path: Path) -> bytes | None:
-    """The bytes of a plain file; None for one that is too large, and for pipes and devices, which never end."""
+    """The bytes of a plain file; None for one that is too large or no UTF-8, and for pipes and devices, which never end.
+
+    Some editors save as UTF-16, with a mark. Taken for UTF-8 it would be one entry in place of all others. Single bytes
+    that are damaged change only the entry they are in.
+    """
     # Without O_NONBLOCK, opening a pipe waits for a writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
     with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor
@@ -77,7 +83,9 @@ def _content(path: Path) -> bytes | None:
         if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
             return None
         data = file.read(MAX_FILE_BYTES + 1)
-    return data if len(data) <= MAX_FILE_BYTES else None
+    if len(data) > MAX_FILE_BYTES or data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return None
+    return data
 
 
 def compare(
