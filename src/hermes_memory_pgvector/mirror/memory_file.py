@@ -71,9 +71,9 @@ def emptied_at(path: Path) -> float | None:
 
 
 def _content(path: Path) -> bytes | None:
-    """The bytes of a plain file; None for one that is too large or no UTF-8, and for pipes and devices, which never end.
+    """The bytes of a plain file; None for one that is too large or UTF-16, and for pipes and devices, which never end.
 
-    Some editors save as UTF-16, with a mark. Taken for UTF-8 it would be one entry in place of all others. Single bytes
+    Some editors save as UTF-16, which begins with a mark. Taken for UTF-8 it would be one entry in place of all others. Single bytes
     that are damaged change only the entry they are in.
     """
     # Without O_NONBLOCK, opening a pipe waits for a writer.
