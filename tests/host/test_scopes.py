@@ -14,6 +14,7 @@ from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.runtime.registry import close_all
 from testing.hermes_home import write_variables
 from testing.scopes import DSN, serving_several_homes, working_for
+from testing.waiting import wait_until
 
 EXPORTED, CODERS = "dbname=exported host=127.0.0.1 port=9", "dbname=of_the_coder host=127.0.0.1 port=9"
 
@@ -94,6 +95,19 @@ def test_where_the_host_refuses_the_environment_a_home_has_its_own_variables(
         provider = PgvectorMemoryProvider()
         assert "embedded" in provider.get_status_config()["database"]
     assert settings_file.load(coder).settings.dsn == CODERS
+
+
+@pytest.mark.usefixtures("several")
+def test_what_stands_in_env_is_read_there_whatever_the_hosts_reader_makes_of_it(launch: Path) -> None:
+    (launch / ".env").write_text(f'{DSN}={CODERS} # for now\nKEY="with \\" a quote"\nTAKEN_OUT=old\n', encoding="utf-8")
+    with working_for(launch, {**secret_scope.build_profile_secret_scope(launch), "MANAGED": "elsewhere"}):
+        PgvectorMemoryProvider()
+    assert settings_file.load(launch).settings.dsn == CODERS
+    assert settings_file.secret(launch, "KEY") == 'with " a quote'
+    assert settings_file.secret(launch, "MANAGED") == "elsewhere"
+    write_variables(launch, {DSN: EXPORTED})
+    wait_until(lambda: settings_file.load(launch).settings.dsn == EXPORTED)
+    assert settings_file.secret(launch, "TAKEN_OUT") is None
 
 
 @pytest.mark.usefixtures("several")

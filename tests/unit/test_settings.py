@@ -301,14 +301,11 @@ def test_where_homes_are_kept_apart_the_environment_is_nobodys(tmp_path: Path, m
 
 def test_a_scope_hides_nothing_from_a_home_that_is_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = write(tmp_path, "memory: {pgvector: {}}\n")
-    (home / ".env").write_text("TAKEN_OUT=old\n")
     monkeypatch.setenv("HERMES_HOME", str(home))
     monkeypatch.setenv("HERMES_PGVECTOR_DSN", "dbname=exported")
-    settings_file.take_scope(home, {"KEY": "managed", "TAKEN_OUT": "old"}, is_one_of_several=False)
+    settings_file.take_scope(home, {"KEY": "managed"}, is_one_of_several=False)
     assert settings_file.load(home).settings.dsn == "dbname=exported"
     assert settings_file.secret(home, "KEY") == "managed"
-    (home / ".env").write_text("ANOTHER=1\n")
-    assert settings_file.secret(home, "TAKEN_OUT") is None
 
 
 def test_a_dsn_that_is_no_text_is_not_taken_for_none(tmp_path: Path) -> None:

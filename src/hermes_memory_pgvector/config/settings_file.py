@@ -123,13 +123,11 @@ def start_for(home: Path | None) -> None:
 
 
 def take_scope(home: Path, scope: Mapping[str, str] | None, *, is_one_of_several: bool) -> None:
-    """Keep in memory what the host's secret scope holds for a home, for threads of ours that have no scope."""
+    """Keep in memory what the host's secret scope holds for a home beside its .env, for threads without a scope."""
     known = _of(home)
     known.is_one_of_several = is_one_of_several
     if scope is not None:
-        # What stands in .env, too, is read there: it may be changed, or taken out.
-        own = known.variables.read(0.0)[0] or {}
-        known.scope = {name: value for name, value in scope.items() if own.get(name) != value}
+        known.scope = dict(scope)
 
 
 def load(home: Path, overrides: Mapping[str, Any] | None = None, *, is_hasty: bool = False) -> Parsed:

@@ -451,7 +451,12 @@ def _take_scope(home: Path) -> None:
         scope: Mapping[str, Any] | None = secret_scope.current_secret_scope()
         if scope is None and is_one_of_several:
             scope = secret_scope.build_profile_secret_scope(home)
-        told = None if scope is None else {str(name): str(value) for name, value in scope.items()}
+        # What stands in .env, too, is read there: it may be changed, or taken out, and the host's own reader may take
+        # the comment behind a value, or the sign before a quote, for part of it.
+        typed = {} if scope is None else secret_scope.load_env_file(home / ".env")
+        told = (
+            None if scope is None else {str(name): str(scope[name]) for name in scope if typed.get(name) != scope[name]}
+        )
     except Exception:  # noqa: BLE001 - a host without scopes, or one whose scope cannot be told
         told = None
     settings_file.take_scope(home, told, is_one_of_several=is_one_of_several)
