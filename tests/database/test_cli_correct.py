@@ -432,6 +432,25 @@ def test_mute_keeps_rows_out_of_every_search_and_its_undo_brings_them_back(
     assert [row[0] for row in audited(stored)] == ["mute", "mute undo"]
 
 
+def test_taking_a_rule_back_says_before_it_does_what_another_rule_keeps_hidden(
+    commands: Commands, stored: Stored, database: Database
+) -> None:
+    with psycopg.connect(database.owner_dsn) as owner:
+        owner.execute(
+            "INSERT INTO conversations (agent_identity, id, session_id, role, content)"
+            " SELECT 'market', n, CASE n WHEN 902 THEN 'other' ELSE 's' END, 'user', 'number ' || n"
+            " FROM generate_series(900, 902) AS n"
+        )
+    commands.call("mute", "--session", "s", "--execute")
+    commands.call("mute", "--session", "s", "--theme", "market", "--execute")
+    for options in ([], ["--execute"]):
+        with nothing_changes(stored) if not options else nullcontext():
+            done = commands.call("mute", "--undo", "1", *options, "--json").json
+        assert (done["counts"], done["executed"]) == ({"memories": 0, "turns": 0}, bool(options))
+        assert any("2 of them" in note["text"] for note in done["notes"])
+    assert dry_then_done(commands, stored, "mute", "--undo", "2").json["counts"]["turns"] == 2
+
+
 def test_a_hidden_memory_stays_hidden_when_its_words_change(commands: Commands, stored: Stored) -> None:
     ((name,),) = stored.rows("SELECT 'm' || id FROM memory_entries WHERE content LIKE 'Prices%%'")
     commands.call("mute", name, "--execute")

@@ -111,14 +111,17 @@ def _take_back(memory: Memory, connection: Connection, undo: str, theme: str | N
     if name is not None and len(keys) > 1:
         _refuse_part_of_a_rule(rule, name)
         keys = [key for key in keys if name_of(key) == str(name)]
-    elif execute:
+    else:
         gate.close(connection)
-    shown: Collection[Key] = keys
-    if execute:
-        wants = memory.parsed.settings.embed_on_write
+    wants = memory.parsed.settings.embed_on_write
+    # A dry run does it and takes it back: only then is it known which rows another rule keeps hidden.
+    with connection.transaction(force_rollback=not execute):
         if name is not None and len(keys) < rule.turns + rule.memories:
-            for here in buckets.apart(connection, keys, lambda key: key.theme):
-                shown = hidden.show(connection, here, wants_vectors=wants)
+            shown = [
+                key
+                for here in buckets.apart(connection, keys, lambda key: key.theme)
+                for key in hidden.show(connection, here, wants_vectors=wants)
+            ]
         else:
             shown = [
                 key
@@ -126,11 +129,12 @@ def _take_back(memory: Memory, connection: Connection, undo: str, theme: str | N
                 for each in rules
                 for key in hidden.end(connection, each, wants_vectors=wants)
             ]
+    if execute:
         _note(memory, connection, "mute undo", number, shown)
     notes = []
-    if execute and len(shown) < len(keys):
-        notes.append(Note("warning", f"{len(keys) - len(shown)} of them stay hidden by another rule", "see",
-                          command("list", "hidden")))  # fmt: skip
+    if len(shown) < len(keys):
+        stays = f"{len(keys) - len(shown)} of them {'stay' if execute else 'would stay'} hidden by another rule"
+        notes.append(Note("warning", stays, "see", command("list", "hidden")))
     return Muting(
         "bring back", "brought back", _counts(shown), _samples(connection, shown), execute, notes, rule=number,
         themes=_themes(shown),
