@@ -118,6 +118,17 @@ def test_an_export_that_is_imported_says_the_same(homes: list[tuple[Commands, Da
     assert brought(there, compressed)["stored"] == 0
 
 
+def test_two_exports_in_one_file_say_nothing_twice(homes: list[tuple[Commands, Database]]) -> None:
+    (here, source), (there, _) = homes
+    live(here, source)
+    whole = exported(here)
+    both = here.folder / "both.jsonl"
+    both.write_bytes(whole + whole)
+    rows = len(said(whole)) - 1
+    assert brought(there, both, execute=False)["stored"] == brought(there, both)["stored"] == rows
+    assert said(exported(there)) == said(whole)
+
+
 def test_what_is_hidden_stays_so_wherever_it_goes(homes: list[tuple[Commands, Database]]) -> None:
     (here, source), (there, target) = homes
     home = AgentHome.create(here.home, source)

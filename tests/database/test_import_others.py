@@ -108,6 +108,9 @@ def test_what_services_really_answer_with_is_taken(homes: list[tuple[Commands, D
     queued: dict[str, Any] = {"id": "d2", "customId": None, "content": None, "summary": None, "title": None}
     page = taken(json.dumps({"memories": [queued, SUPERMEMORY], "pagination": {"totalPages": 1}}))
     assert (page["stored"], page["left_out"]) == (1, {"without any words": 1})
+    # As the column of a turn's time is called here.
+    assert taken(json.dumps({"role": "user", "content": "Where is it?", "ts": "2025-03-04T05:06:07+00:00"}))["stored"]
+    assert Stored(database.owner_dsn).rows("SELECT extract(year FROM ts)::integer FROM conversations") == [(2025,)]
     # No time, as some languages write it; seconds and milliseconds.
     times = {"0001-01-01T00:00:00Z": None, 1_767_323_045: 2026, 1_767_323_045_000: 2026}
     for number, (time, year) in enumerate(times.items()):

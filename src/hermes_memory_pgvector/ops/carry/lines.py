@@ -26,7 +26,7 @@ from hermes_memory_pgvector.values import TARGETS, AddMemory, AddTurn, Moment, O
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 WORDS = ("content", "memory", "text")
-TIMES = ("at", "created_at", "createdAt", "timestamp", "mentioned_at", "updated_at", "updatedAt")
+TIMES = ("at", "ts", "created_at", "createdAt", "timestamp", "mentioned_at", "updated_at", "updatedAt")
 PAGES = ("results", "items", "memories", "documents", "messages", "facts")
 KEPT = ("id", "user_id", "agent_id", "run_id", "type", "context", "categories", "tags", "title", "containerTags")
 """What else is kept of an object of another service."""
@@ -88,6 +88,8 @@ class Lines:
                 raise ValueError(f"the file has format {given['format']}, this version reads {FORMAT}: upgrade it")
             if given.get("redacted"):
                 raise ValueError("the file was written with --redact, so its words are not what was said: export again")
+            # Another export begins: what it says again is the same, not said once more.
+            self._said.clear()
             return None
         if kind is not None and kind not in ROWS:
             self.left_out[NO_ROWS] += 1
