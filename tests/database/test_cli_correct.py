@@ -417,6 +417,7 @@ def test_mute_keeps_rows_out_of_every_search_and_its_undo_brings_them_back(
     done = dry_then_done(commands, stored, "mute", "m901", "t901").json
     assert ([row["id"] for row in done["samples"]], done["rule"]) == (["m901", "t901"], 1)
     assert found() == [everything - {901}] * 8
+    assert "(6 memories, 4 turns searched" in " ".join(commands.call("recall", "zzz", "--theme", "market").out.split())
     with nothing_changes(stored):
         assert "nothing to hide" in commands.call("mute", "m901").out
         assert commands.call("mute", "m901", "--execute", "--json").json["unchanged"] == ["m901"]
