@@ -96,17 +96,16 @@ def forget(connection: Connection) -> None:
 
 def read(connection: Connection) -> Layout:
     """The layout as the database tells it now."""
-    row: Any = connection.execute(statement("connection/has_layout")).fetchone()
-    if not row[0]:
-        return ONE
+    for name in ("connection/has_layout", "connection/is_dealt"):
+        row: Any = connection.execute(statement(name)).fetchone()
+        if not row or not row[0]:
+            return ONE
     with connection.transaction():
         # Names are words, too, and the connection may not be in a transaction that keeps to our conventions.
         conventions.keep_to(connection)
-        found: Any = connection.execute(statement("connection/layout")).fetchone()
-    if found is None:
-        return ONE
-    schemas, usable, path, places = found
-    return Layout(tuple(schemas), tuple(usable), path, places or {}, time.monotonic()) if schemas else ONE
+        row = connection.execute(statement("connection/layout")).fetchone()
+    schemas, usable, path, places = row
+    return Layout(tuple(schemas), tuple(usable), path, places or {}, time.monotonic())
 
 
 def places(connection: Connection) -> dict[str, int]:

@@ -9,6 +9,11 @@ FROM unnest(%(names)s::text[], %(values)s::text[]) AS given (name, value);
 SELECT to_regclass('theme_places') IS NOT NULL;
 
 
+-- is_dealt --
+-- Do the tables of themes lie in several schemas?
+SELECT cardinality(here.buckets) > 0 FROM hermes_pgvector_installation AS here;
+
+
 -- layout --
 -- In which schemas do the tables of themes lie, which of them may this role use, where do names lead without them, and which
 -- themes lie elsewhere than their names say?
