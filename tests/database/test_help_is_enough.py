@@ -46,8 +46,8 @@ def test_a_script_that_knows_only_the_examples_adds_finds_corrects_and_forgets(
     done = commands.run(*correcting)
     assert done.code == 0, done
     text = correcting[correcting.index("--text") + 1]
-    theme = adding[adding.index("--theme") + 1]
-    found = commands.run("recall", text, "--theme", theme)
+    theme = adding[adding.index("--theme") :][:2] if "--theme" in adding else []
+    found = commands.run("recall", text, *theme)
     assert text in found.out, found
     memory = NAME.findall(found.out)[0]
 
@@ -58,5 +58,5 @@ def test_a_script_that_knows_only_the_examples_adds_finds_corrects_and_forgets(
     assert typed is not None, planned
     done = commands.run(*shlex.split(typed[1]))
     assert done.code in (0, 3), done
-    assert text not in commands.run("recall", text, "--theme", theme).out.replace(f"'{text}'", "")
+    assert text not in commands.run("recall", text, *theme).out.replace(f"'{text}'", "")
     assert memory not in commands.run("list", "memories", "--json").out

