@@ -60,6 +60,15 @@ def test_a_batch_whose_hook_has_no_words_stays_in_its_theme(chat: Chat) -> None:
     assert chat.rows() == {("marketing", OTHER)}
 
 
+@pytest.mark.parametrize("named", ["old_text", "previous_content"])
+def test_an_entry_is_named_by_its_words_whatever_ends_their_lines(chat: Chat, named: str) -> None:
+    """As in a batch that takes back what it has added: the file never shows such an entry."""
+    said = "The cellar has forty-four barrels\r\nof cider."
+    chat.write("marketing", "add", said)
+    chat.write("marketing", "remove", "", **{named: said})
+    assert chat.rows() == set()
+
+
 @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
 def test_masked_words_add_replace_and_remove_the_entry_that_they_mean(chat: Chat, mask: str) -> None:
     masked = ENTRY.replace(KEY, mask)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from hermes_memory_pgvector.capture.transcript import MEMORY_CHARS, metadata_of, target_of, turn_of
 from hermes_memory_pgvector.config.settings import Settings
-from hermes_memory_pgvector.text.clean import capped, entries_of, text_of
+from hermes_memory_pgvector.text.clean import capped, entries_of, plain_lines, text_of
 from hermes_memory_pgvector.text.names import MAX_NAME_CHARS, session_name
 from hermes_memory_pgvector.values import (
     AddMemory,
@@ -67,8 +67,9 @@ def memory_operations(
     given: Mapping[Any, Any] = metadata if isinstance(metadata, Mapping) else {}
     most = max(MEMORY_CHARS, max_chars)
     texts = entries_of(text_of(content, most), max_chars)[:MEMORY_ENTRIES]
-    old = text_of(given.get("old_text"), most)
-    exact = capped(text_of(given.get("previous_content"), most), max_chars) or None
+    # They name an entry as it is stored.
+    old = plain_lines(text_of(given.get("old_text"), most))
+    exact = capped(plain_lines(text_of(given.get("previous_content"), most)), max_chars) or None
     if verb == "remove":
         # Hosts that give no old text put the entry itself into the content.
         old, texts = old or (texts[0] if texts else ""), []

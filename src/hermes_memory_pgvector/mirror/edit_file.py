@@ -18,7 +18,7 @@ from typing import Final
 
 from hermes_memory_pgvector import files
 from hermes_memory_pgvector.errors import CareError
-from hermes_memory_pgvector.text.clean import entries_of
+from hermes_memory_pgvector.text.clean import entries_of, plain_lines
 from hermes_memory_pgvector.text.secrets import NOTHING, Masker
 
 LOCK_SECONDS: Final = 10.0
@@ -213,7 +213,7 @@ def _before(piece: str) -> str:
 
 def _plain(piece: str) -> str:
     """An entry as the host reads it."""
-    return piece.removeprefix(_BOM).strip().replace("\r\n", "\n").replace("\r", "\n")
+    return plain_lines(piece.removeprefix(_BOM).strip())
 
 
 def _instead(piece: str, new: str) -> str:

@@ -74,14 +74,20 @@ def capped(content: str, max_chars: int, *, unread: int = 0) -> str:
     return content[: max_chars - len(marker)] + marker
 
 
+def plain_lines(text: str) -> str:
+    """Text as the host reads it back from a file: every line ending is a plain one."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
 def entries_of(text: str, max_chars: int) -> list[str]:
     """The distinct entries of MEMORY.md or USER.md, or of what the memory tool writes there, as they are stored.
 
     As when the host reads the file: every line ending becomes a plain one, and a delimiter splits an entry in two.
     """
-    lines = text.replace("\r\n", "\n").replace("\r", "\n")
     # Some editors begin a file with a mark of its encoding, which the host takes for a sign of the first entry.
-    parts = (capped(clean(part.removeprefix("\ufeff")).strip(), max_chars) for part in lines.split(DELIMITER))
+    parts = (
+        capped(clean(part.removeprefix("\ufeff")).strip(), max_chars) for part in plain_lines(text).split(DELIMITER)
+    )
     return list(dict.fromkeys(part for part in parts if part))
 
 
