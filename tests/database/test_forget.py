@@ -305,6 +305,19 @@ def test_a_file_that_is_compared_for_the_first_time_does_not_bring_it_back(home:
     assert home.stored.memories("hermes") == [("memory", "Wifi is hummingbird")]
 
 
+def test_what_is_written_into_the_file_afterwards_is_new_though_nobody_has_compared_it_since(home: Home) -> None:
+    home.memory_file(f"{CANARY} likes tea", "Wifi is hummingbird")
+    home.provider(theme="hermes")
+    home.settle()
+    home.close()
+    assert home.commands.call("forget", "--match", CANARY, "--execute").code == 0
+    assert home.memory_text() == "Wifi is hummingbird"
+    home.memory_file("Wifi is hummingbird", f"{CANARY} likes tea")
+    home.provider(theme="hermes")
+    home.settle()
+    assert ("memory", f"{CANARY} likes tea") in home.stored.memories("hermes")
+
+
 def test_an_old_file_that_is_put_back_does_not_bring_it_back(home: Home) -> None:
     home.memory_file(f"{CANARY} likes tea", "Wifi is hummingbird")
     home.provider(theme="hermes")

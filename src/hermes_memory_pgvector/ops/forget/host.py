@@ -76,8 +76,11 @@ def meant(
     return told
 
 
-def take_out(found: dict[Path, list[Standing]]) -> int:
-    """Take entries out of their files, out of all or none; CareError where a file has changed meanwhile."""
+def take_out(connection: Connection, found: dict[Path, list[Standing]]) -> None:
+    """Take entries out of their files, out of all or none; CareError where a file has changed meanwhile.
+
+    Whoever writes them there again afterwards says something new, also before anybody has compared the file.
+    """
     edits = []
     for home, standing in found.items():
         settings = load(home).settings
@@ -85,7 +88,10 @@ def take_out(found: dict[Path, list[Standing]]) -> int:
             changes = [Exchange(each, None) for each in standing if each.path == path]
             edits.append(FileEdit(path, changes, settings.memory_max_chars, masker_for(settings.mask_secrets)))
     with edit_file.edited(edits):
-        return sum(len(each.changes) for each in edits)
+        for home, standing in found.items():
+            for target, name in FILE_NAMES.items():
+                gone = [each.content for each in standing if each.path.name == name]
+                mirror_files.unsee(connection, home_id(home), target, gone)
 
 
 def former(homes: Sequence[Path]) -> Iterator[Note]:

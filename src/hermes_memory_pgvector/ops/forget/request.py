@@ -127,7 +127,7 @@ class Request:
                 rows.erase(connection, found, self.named)
                 made = self._marks(connection, opened, found, messages)
                 receipt = self._finish(connection, made, counts, [*left, *notes])
-                host.take_out(standing)
+                host.take_out(connection, standing)
                 told = bars.lines(connection)
             else:
                 # What a recall notes meanwhile is no other request.
