@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run quick test test-again test-full test-portable check format docs samples pictures page page-check test-browser-full test-settings test-masker test-imports test-backups bench bench-full faults test-hosts test-pins test-fleet test-majors test-buckets test-citus build smoke clean
+.PHONY: help setup run quick test test-again test-full test-portable check format docs samples pictures page page-check test-browser-full test-settings test-masker test-imports test-backups bench bench-full faults test-hosts test-pins test-fleet test-majors test-four test-buckets test-citus build smoke clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -97,8 +97,10 @@ test-fleet: setup ## behind a pooler, through a failover, and after an older dum
 test-majors: setup ## dumps and moves with every Postgres there is; PGINSTALLS= names folders of more
 	$(BIN)/python -m pytest -q -m '' tests/database/test_majors.py
 
-test-buckets: setup ## what themes face once more on four buckets, and fifty hard stops of a writer there
+test-four: ## what themes face, once more on four buckets
 	$(BIN)/python -m pytest -q -n 2 --buckets 4 $(addprefix tests/database/test_,provider.py session_flows.py memory_writes.py retract.py)
+
+test-buckets: setup test-four ## the same, and fifty hard stops of a writer there
 	HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -q --timeout 1800 tests/database/test_buckets.py -k killed
 
 test-citus: setup ## buckets on a cluster; PGINSTALL= names a Postgres with citus and vector (the folder of bin and lib)

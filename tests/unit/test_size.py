@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 
 PACKAGE = Path(str(resources.files("hermes_memory_pgvector")))
-MOST_LINES = 36_800
+MOST_LINES = 36_300
 """Lowered with the package, to 22,000."""
 
 
