@@ -139,7 +139,7 @@ _IN_CODE = (
     r"|^<.*>$|^\[.*\]$|[${]\{|\{\w*\}|^%[s(]|%\(\w|\\(?:[wdsDSbB](?![A-Za-z0-9])|[.+*?(){}|^$\[\]])|^[A-Za-z]:\\|<\w+>"
     r"|^(?:os|process|self|settings|config|secrets|args|options|env)\."
 )
-_PATH = r"[~.]{0,2}/[\w.@+/-]*"
+_PATH = r"[~.]{0,2}/[\w.@+/-]*|[\w.@+-]+(?:/[\w.@+-]+)*\.(?:key|pem|crt|pub|p12|pfx)"
 _EXAMPLE = (
     r"(?i)^(?:your|my|the|some|an?|insert|enter|put|replace)[-_ ]\w\w|example|placeholder|[-_]here$|change.?me|^<|xxxx"
 )
@@ -251,8 +251,10 @@ _CONTEXTS = (
         PASSWORD,
         ("://",),
         (
-            r"(?i)[a-z0-9+.-]://[^\s:/@\"']{0,256}+:(?:(?P<secret>[^\s/@\"']{3,1024}+(?:@[^\s/@\"']{0,256}+){0,8})"
-            r"|(?!\d{1,5}/)(?P<slash>[^\s@\"']{3,1024}+))@(?=[\w\[.-])"
+            # Not in an address of numbers in brackets, nor behind a port or what stands for one.
+            r"(?i)[a-z0-9+.-]://(?!\[)[^\s:/@\"']{0,256}+:"
+            r"(?:(?P<secret>[^\s/@\"']{3,1024}+(?:@[^\s/@\"']{0,256}+){0,8})"
+            r"|(?!(?:\d{1,5}|[$<{]{0,2}(?:\w{1,40}_)?port[>}]{0,2})/)(?P<slash>[^\s@\"']{3,1024}+))@(?=[\w\[.-])"
         ),
         _stands_for_a_secret,
     ),
@@ -280,8 +282,9 @@ _CONTEXTS = (
         PASSWORD,
         ("passw", "pwd", "_pass", "secret", "key", "token", "passphrase"),
         (
-            rf"[<|-](?:(?<=-)-{_WHOLE_NAME}\s{{1,8}}|(?<=<){_WHOLE_NAME}>(?=[^<>\s]{{4,1024}}</)"
-            rf"|(?<=\|)\s{{0,40}}{_WHOLE_NAME}:?\s{{0,40}}\|\s{{0,40}}){_VALUE}"
+            rf"[<|-](?:(?<=-)-{_WHOLE_NAME}\s{{1,8}}(?!(?:id|source|src|type|target|env)=)"
+            rf"|(?<=<){_WHOLE_NAME}>(?=[^<>\s]{{4,1024}}</)"
+            rf"|(?<=\|)\s{{0,40}}{_WHOLE_NAME}:?\s{{0,40}}\|\s{{0,40}}(?=[^\s|]{{0,200}}[0-9!$%^&*+=~#@])){_VALUE}"
         ),
         _is_plain_word,
     ),
@@ -314,6 +317,7 @@ _CONTEXTS = (
         (
             r"(?i)(?:\b(?:password|passwd|passphrase|passcode|token|api[ -]key|secret|pw|passwort|contraseña"
             r"|mot de passe|senha|wachtwoord|пароль)s?\b|密码|密碼|パスワード)"
+            r"(?!(?<=--secret)\s)"
             r"(?!\s(?:managers?|fields?|polic(?:y|ies)|generators?|prompts?|resets?|budgets?|stores?|rotation|plugins?)\b)"
             r"(?:\s{1,3}[\w,'’()]{1,24}+){0,7}?\s{0,4}(?:\b(?:is|to|ist|lautet|es|est|é)\b|是|は|:|：|=|→|->)\s{0,8}"
             r"(?:\"(?P<double>[^\s\"]{6,1024}+)|'(?P<single>[^\s']{6,1024}+)|`?(?P<bare>[^\s\"'`]{6,1024}+))"
