@@ -274,6 +274,7 @@ def test_every_command_has_a_heading_and_examples_that_it_accepts(command: Opera
         ),
         (("backfill", "--dry-run"), "there is no option --dry-run; it is: reembed --status"),
         (("install", "--remove"), "there is no option --remove; it is: uninstall --execute"),
+        (("stats", "--dsm", "x"), "there is no option --dsm\n   → see: hermes-pgvector status --help"),
     ],
 )
 def test_a_mistyped_word_is_answered_with_what_looks_like_it(

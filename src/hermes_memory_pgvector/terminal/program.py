@@ -98,8 +98,7 @@ class Former(argparse.Action):
 
     def __call__(self, *_: Any) -> NoReturn:
         """Refuse it."""
-        option = self.option_strings[0]
-        raise argparse.ArgumentError(None, f"there is no option {option}; it is: {self.const}")
+        refuse(f"there is no option {self.option_strings[0]}; it is: {self.const}")
 
 
 class Commands(argparse._SubParsersAction):  # type: ignore[type-arg]
@@ -237,8 +236,9 @@ def refuse_extra(used: argparse.ArgumentParser, extra: Sequence[str]) -> NoRetur
 
 
 def options_of(parser: argparse.ArgumentParser) -> list[str]:
-    """The long options of a parser."""
-    return [name for action in parser._actions for name in action.option_strings if name.startswith("--")]
+    """The long options that a parser takes."""
+    actions = [action for action in parser._actions if not isinstance(action, Former)]
+    return [name for action in actions for name in action.option_strings if name.startswith("--")]
 
 
 def commands_of(parser: argparse.ArgumentParser) -> Commands | None:
