@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import shutil
 import signal
 import threading
 import time
@@ -146,6 +147,15 @@ def test_a_model_is_changed_and_the_old_vectors_are_dropped_on_request(fleet: Fl
     assert [hit.score is not None for hit in fleet.ask("subject 7", "theme-0").hits] == [True] * 5
     actions = [row["action"] for row in fleet.commands.call("list", "audit", "--json").json["rows"]]
     assert actions == ["drop vectors", "switch model"]
+
+
+def test_a_profile_that_was_set_up_and_never_used_embeds_with_the_new_model_too(fleet: Fleet) -> None:
+    fleet.fill(3)
+    coder = fleet.home / "profiles" / "coder"
+    coder.mkdir(parents=True)
+    shutil.copy(fleet.home / "config.yaml", coder / "config.yaml")
+    assert str(coder) in fleet.change()["homes"]
+    assert settings_file.load(coder).settings.embed_model == NEW
 
 
 class OtherModel(EmbedServer):

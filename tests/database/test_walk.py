@@ -84,7 +84,8 @@ class Tracer:
 
     def __call__(self, frame: FrameType, event: str, _argument: Any) -> None:
         room = room_of(frame) if event == "call" else None
-        if room is None:
+        if room is None or frame.f_code.co_name == "__del__":
+            # Nobody calls a finalizer: it runs wherever the interpreter happens to collect.
             return
         thread = threading.current_thread().name
         first = self._first.setdefault(thread, [])

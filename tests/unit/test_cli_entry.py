@@ -270,10 +270,10 @@ def test_every_command_has_a_heading_and_examples_that_it_accepts(command: Opera
         (("recall", "x", "y"), "there is one argument too many: 'y'"),
         (
             ("prune", "--days", "30", "--execute"),
-            "there is no option --days; it is: config set ttl_days DAYS, which agents follow as well; then: prune",
+            "there is no option --days; instead: config set ttl_days DAYS, which agents follow as well; then: prune",
         ),
-        (("backfill", "--dry-run"), "there is no option --dry-run; it is: reembed --status"),
-        (("install", "--remove"), "there is no option --remove; it is: uninstall --execute"),
+        (("backfill", "--dry-run"), "there is no option --dry-run; instead: reembed --status"),
+        (("install", "--remove"), "there is no option --remove; instead: uninstall --execute"),
         (("stats", "--dsm", "x"), "there is no option --dsm\n   → see: hermes-pgvector status --help"),
     ],
 )

@@ -239,4 +239,6 @@ def test_a_key_that_is_gone_is_not_made_anew_unless_that_is_wanted(tmp_path: Pat
     assert pseudonym_key(tmp_path) == key
     path.unlink()
     (tmp_path / "pgvector" / "identity.check").unlink()
+    with pytest.raises(ConfigError, match="nobody was given a pseudonym here"):
+        pseudonym_key(tmp_path, may_begin=False)
     assert pseudonym_key(tmp_path) != key

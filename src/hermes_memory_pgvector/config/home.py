@@ -129,7 +129,9 @@ def pseudonym_key(home: Path, *, may_begin: bool = True) -> bytes:
     """
     folder = private_folder(home)
     path, check = folder / KEY_NAME, folder / CHECK_NAME
-    if may_begin and not path.exists() and not check.exists():
+    if not path.exists() and not check.exists():
+        if not may_begin:
+            raise ConfigError(f"{folder} has no {path.name}, so nobody was given a pseudonym here")
         # Whoever comes first decides for all.
         files.create(path, secrets.token_hex(KEY_BYTES).encode())
     known, told = _read(path), _read(check)

@@ -43,8 +43,8 @@ def objection(home: Path, settings: Settings, connection: Connection) -> str:
     return "" if found is None else installation.objection(known, installation.place(settings.dsn), found)
 
 
-def sharing(home: Path) -> list[Path]:
-    """This home, and those beside it whose journals go to the same database."""
+def sharing(home: Path, *, only_used: bool = True) -> list[Path]:
+    """This home, and those beside it whose journals go to the same database; `only_used`: in which agents have run."""
     own = _installation(home)
 
     def is_beside(each: Path) -> bool:
@@ -53,7 +53,8 @@ def sharing(home: Path) -> list[Path]:
             return known == own
         # One whose backup was put back learns its database when it reaches it; till then its settings say which.
         is_certain = not any(load(one).settings.hold for one in (home, each))
-        return (data_folder(each) / ID_NAME).is_file() and is_certain and database_of(each) == database_of(home)
+        is_used = (data_folder(each) / ID_NAME).is_file()
+        return (is_used or not only_used) and is_certain and database_of(each) == database_of(home)
 
     return [home, *(each for each in homes_of(home) if each != home and is_beside(each))]
 

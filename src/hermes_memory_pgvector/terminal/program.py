@@ -98,7 +98,7 @@ class Former(argparse.Action):
 
     def __call__(self, *_: Any) -> NoReturn:
         """Refuse it."""
-        refuse(f"there is no option {self.option_strings[0]}; it is: {self.const}")
+        refuse(f"there is no option {self.option_strings[0]}; instead: {self.const}")
 
 
 class Commands(argparse._SubParsersAction):  # type: ignore[type-arg]

@@ -295,7 +295,7 @@ def _described(settings: Settings, given: Mapping[str, str]) -> Settings:
 def _adopt(home: Path, described: Settings) -> tuple[list[Path], list[Note]]:
     """Make it the embedder in use in the homes that share the database; which changed, and where that failed."""
     changed, problems = [], []
-    for each in belonging.sharing(home):
+    for each in belonging.sharing(home, only_used=False):
         theirs = load(each).settings
         if each != home and (theirs.hold or settings_file.current_provider(each) != PROVIDER_NAME):
             continue
