@@ -121,6 +121,14 @@ def test_a_theme_leads_to_its_bucket_whatever_the_role_is_set_to(
         assert connection.execute("SELECT current_schema()").fetchone() == ("hermes_02",)
 
 
+def test_a_question_to_all_buckets_keeps_its_limits_on_a_new_connection(pool: Pool) -> None:
+    with pool.reading(Deadline.after(30)) as connection:
+        buckets.enter(connection, 2)
+        row: Any = connection.execute("SELECT current_schema(), current_setting('statement_timeout')").fetchone()
+    assert row[0] == "hermes_02"
+    assert row[1] != "0"
+
+
 def test_migrate_again_keeps_the_buckets(four_buckets: Database) -> None:
     outcome = migrate.apply(four_buckets.owner_dsn, runtime_role=RUNTIME_ROLE)
     assert outcome.applied == []

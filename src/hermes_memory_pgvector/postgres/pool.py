@@ -170,9 +170,12 @@ class Pool:
 
         It needs no BEGIN and COMMIT of its own: between two synchronisations the server keeps one open by itself.
         """
-        with self._placed(deadline, theme, bucket, patience) as (connection, path), connection.pipeline():
-            self._limit(connection, deadline, 2.0, PAUSE_SECONDS, path)
-            yield connection
+        with self._placed(deadline, theme, bucket, patience) as (connection, path):
+            # Asked within the pipeline, this would end the transaction that the limits belong to.
+            buckets.layout(connection)
+            with connection.pipeline():
+                self._limit(connection, deadline, 2.0, PAUSE_SECONDS, path)
+                yield connection
 
     @contextmanager
     def transaction(
