@@ -72,7 +72,9 @@ def read(folder: Path, home_id: str) -> Belonging | None:
         return None
     try:
         raw = json.loads(seen.data)
-        identity = DatabaseIdentity(**raw["identity"])
+        # A newer version may have noted more.
+        known = raw["identity"]
+        identity = DatabaseIdentity(known["installation"], known["database"], known["server"])
         found = Belonging(str(raw["home_id"]), str(raw["place"]), identity, str(raw["accepted"]))
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
