@@ -193,7 +193,7 @@ class _Loop:
         while (service := self._next(event)) is not None:
             try:
                 pause = service.run_once()
-            except Exception as error:  # noqa: BLE001 - a service outlives whatever one run meets
+            except BaseException as error:  # noqa: BLE001 - a service outlives a library's panic, too
                 pause = service.on_crash(error)
             with self._condition:
                 del self._running[service]

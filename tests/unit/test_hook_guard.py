@@ -86,3 +86,27 @@ def test_a_background_thread_tells_no_content_either(caplog: pytest.LogCaptureFi
     assert service.stop(Deadline.after(1))
     assert "hermes-pgvector-test goes on after unexpected ValueError" in caplog.text
     assert "swordfish" not in caplog.text
+
+
+def test_a_librarys_panic_ends_no_background_thread() -> None:
+    class Panic(BaseException):
+        """As what a library written in Rust raises."""
+
+    class Panicking(Service):
+        runs = 0
+
+        def run_once(self) -> float:
+            self.runs += 1
+            if self.runs == 1:
+                raise Panic
+            return 60.0
+
+        def on_crash(self, error: BaseException) -> float:
+            super().on_crash(error)
+            return 0.0
+
+    service = Panicking("hermes-pgvector-test")
+    service.start()
+    wait_until(lambda: service.runs > 1)
+    assert service.is_running
+    assert service.stop(Deadline.after(1))
