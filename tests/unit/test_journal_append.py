@@ -553,3 +553,32 @@ class TestDamage:
         assert payloads(drain(journal, journal.writer)) == [b"after"]
         assert "files have been removed" in caplog.text
         assert elsewhere.joinpath(f"{before}.00000001").exists() is is_moved
+
+
+def test_an_append_does_not_wait_for_whoever_looks_how_long_the_file_is(
+    make: Callable[..., Journal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = make()
+    journal.append(b"first")
+    looks, goes_on, fstat = threading.Event(), threading.Event(), os.fstat
+
+    def slow(file: int) -> os.stat_result:
+        if threading.current_thread() is reader:
+            looks.set()
+            goes_on.wait(30)
+        return fstat(file)
+
+    found: list[int] = []
+    reader = threading.Thread(target=lambda: found.append(journal.end))
+    monkeypatch.setattr(os, "fstat", slow)
+    reader.start()
+    assert looks.wait(30)
+    hook = threading.Thread(target=journal.append, args=(b"second",))
+    hook.start()
+    hook.join(20)
+    is_waiting = hook.is_alive()
+    goes_on.set()
+    reader.join(30)
+    hook.join(30)
+    assert not is_waiting
+    assert found == [drain(journal, journal.writer)[-1].end], "the end is that of the newest record"

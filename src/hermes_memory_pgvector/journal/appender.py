@@ -31,6 +31,7 @@ SyncMode = Literal["process", "batch", "always"]
 
 _GIL_WRITE_BYTES = 64 * 1024
 _TURNS_SHARE = 0.9
+_UNLOCKED_TRIES = 3
 
 
 class Urgency(enum.Enum):
@@ -69,6 +70,8 @@ class Appender:
         self._active: ActiveSegment | None = None
         self._writer = ""
         self._seed = 0
+        self._attempts = 0
+        self._is_writing = False
         self.count = 0
         """How many records were appended to this series."""
         self._sealed_sizes: dict[int, int] = {}
@@ -121,41 +124,65 @@ class Appender:
         """Write one record."""
         total = HEADER_BYTES + len(payload)
         with self.lock:
-            while True:
-                active = self._active
-                if active is None or active.is_broken or total > MAX_PAYLOAD:
-                    active = self._usable(total)
-                self._check_capacity(total, urgency)
-                frame = encode(self._seed, time.time_ns() // 1000, payload)
-                # A signal handler may have appended or forked since. From here to the end of the write none can run.
-                if self._active is not active:
-                    continue
-                code = 0
-                if total <= _GIL_WRITE_BYTES and files.gil_write is not None:
-                    written = files.gil_write(active.fd, frame, total)
-                else:
-                    try:
-                        written = os.write(active.fd, frame)
-                    except OSError as error:
-                        written, code = -1, error.errno or errno.EIO
-                if written == total or self._rescue(active, frame, written, code):
-                    break
-            self.count += 1
-            active.size += total
-            self.own_waiting += total
-            if self._dirty_since is None:
-                self._dirty_since = time.monotonic()
-            if self._sync == "always":
-                self._sync_record(active)
-            if self.is_asleep or (active.size >= self._segment_bytes and not self.wants_rotation):
-                self._nudge(active)
+            was, self._is_writing = self._is_writing, True
+            self._attempts += 1
+            try:
+                self._write(payload, total, urgency)
+            finally:
+                self._is_writing = was
+
+    def _write(self, payload: bytes, total: int, urgency: Urgency) -> None:
+        while True:
+            active = self._active
+            if active is None or active.is_broken or total > MAX_PAYLOAD:
+                active = self._usable(total)
+            self._check_capacity(total, urgency)
+            frame = encode(self._seed, time.time_ns() // 1000, payload)
+            # A signal handler may have appended or forked since. From here to the end of the write none can run.
+            if self._active is not active:
+                continue
+            code = 0
+            if total <= _GIL_WRITE_BYTES and files.gil_write is not None:
+                written = files.gil_write(active.fd, frame, total)
+            else:
+                try:
+                    written = os.write(active.fd, frame)
+                except OSError as error:
+                    written, code = -1, error.errno or errno.EIO
+            if written == total or self._rescue(active, frame, written, code):
+                break
+        self.count += 1
+        active.size += total
+        self.own_waiting += total
+        if self._dirty_since is None:
+            self._dirty_since = time.monotonic()
+        if self._sync == "always":
+            self._sync_record(active)
+        if self.is_asleep or (active.size >= self._segment_bytes and not self.wants_rotation):
+            self._nudge(active)
+
+    def _measured(self) -> tuple[ActiveSegment | None, int]:
+        """The file in use, and how long it was while nobody wrote to it.
+
+        Other threads run while the system answers, and nobody may hold the lock for so long that hooks have to wait.
+        """
+        for _ in range(_UNLOCKED_TRIES):
+            attempts, active = self._attempts, self._active
+            if active is None or self._is_writing:
+                break
+            with contextlib.suppress(OSError):
+                size = os.fstat(active.fd).st_size
+                # It may have been closed, and its number be another file's by now.
+                if self._attempts == attempts and self._active is active:
+                    return active, size
+        with self.lock:
+            active = self._active
+            return active, 0 if active is None else os.fstat(active.fd).st_size
 
     def end(self) -> int:
         """The position behind the newest record, 0 before the first; what is below it no longer changes."""
-        with self.lock:
-            active = self._active
-            size = 0 if active is None else os.fstat(active.fd).st_size
-            return self._sealed_end if active is None or not size else position(active.number, size)
+        active, size = self._measured()
+        return self._sealed_end if active is None or not size else position(active.number, size)
 
     @property
     def active_number(self) -> int | None:
@@ -174,11 +201,15 @@ class Appender:
         return max(0.0, time.monotonic() - min(moments)) if moments and self._sync == "batch" else 0.0
 
     def set_mark(self, mark: int) -> None:
-        """Note how far the own series is drained, for what counts against the bound."""
+        """Note how far the own series is drained, for what counts against the bound.
+
+        What is appended at this very moment counts from the next time on.
+        """
+        active, size = self._measured()
         with self.lock:
             sizes = dict(self._sealed_sizes)
-            if self._active is not None:
-                sizes[self._active.number] = os.fstat(self._active.fd).st_size
+            if active is not None:
+                sizes.setdefault(active.number, size)
             waiting = (position(number, size) - max(mark, position(number, 0)) for number, size in sizes.items())
             self.own_waiting = sum(max(0, bytes_after) for bytes_after in waiting)
 
