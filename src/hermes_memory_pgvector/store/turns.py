@@ -102,8 +102,8 @@ def _context_of(earlier: Iterable[str]) -> str:
 def mend(connection: Connection, sessions: Mapping[tuple[str, str], list[int] | None]) -> None:
     """Let turns of sessions (theme, session id) be found by what stands before them now.
 
-    Those that have changed, by their ids, and what follows them; without ids, all. Vectors know of the turn before as
-    well, so turns for which it is another one get new vectors; all others stay as they are.
+    Those that have changed, by their ids, and what follows them; without ids, all. Turns before which other words stand
+    than before get new vectors, too; all others stay as they are.
     """
     for (theme, session_id), ids in sorted(sessions.items()):
         rows = run(connection, "turns/with_context", theme=theme, session_id=session_id, changed=ids).fetchall()
