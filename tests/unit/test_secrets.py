@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import random
 import string
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -202,3 +203,14 @@ def test_any_text_gets_through(text: str) -> None:
 def test_nothing_is_masked_where_nobody_wants_it() -> None:
     text = PLANTED[0][2]
     assert masker_for(False).mask(text).text == text
+
+
+def test_a_value_of_metadata_is_a_secret_where_its_name_says_so() -> None:
+    counts: Counter[str] = Counter()
+    entries = {"api_key": "9f86d081884c7d659a2feaa0c55ad015", "platform": "cli", "more": {"password": "hunter9Winter"}}
+    masker = masker_for(True)
+    kept = masker.mask_all(entries, counts)
+    assert "9f86" not in str(kept)
+    assert "hunter9" not in str(kept)
+    assert (kept["platform"], sum(counts.values())) == ("cli", 2)
+    assert masker.mask_all(kept, Counter()) == kept

@@ -441,10 +441,19 @@ class Masker:
             counts.update(masked.counts)
             return masked.text
         if isinstance(value, Mapping):
-            return {key: self.mask_all(each, counts) for key, each in value.items()}
+            return {key: self._named(str(key), each, counts) for key, each in value.items()}
         if isinstance(value, list | tuple):
             return [self.mask_all(each, counts) for each in value]
         return value
+
+    def _named(self, name: str, value: Any, counts: Counter[str]) -> Any:
+        """A value with its name, which may be what tells that it is a secret."""
+        if isinstance(value, str):
+            masked = self.mask(f"{name}: {value}")
+            if masked.text.startswith(f"{name}: "):
+                counts.update(masked.counts)
+                return masked.text[len(name) + 2 :]
+        return self.mask_all(value, counts)
 
 
 def _without(text: str, read: Callable[[str], Undressed], choice: tuple[RuleSet, RuleSet], counts: Counter[str]) -> str:
