@@ -200,7 +200,8 @@ def test_an_idle_process_is_heard_of_seldom(
         home.settle()
         task = home.engine._heartbeat
         monkeypatch.setattr(task, "_tell", lambda *_: beats.append(task._due_at))
-        task._due_at = 0
+        # On a slow machine its own thread has told of it by now.
+        task._due_at, task._told = 0, ()
         assert task.run() == heartbeat.BUSY_SECONDS
         task._due_at = 0
         assert task.run() == heartbeat.LOOK_SECONDS
